@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The ``btfstep`` command.
+
+This module answers the questions that builds ask again and again (which
+version, which features) before it imports anything else, and turns every error
+into one line and an exit status. `pahole.py` does the rest.
+"""
+
+from __future__ import annotations
+
+import sys
+
+PAHOLE_MAJOR = 1
+PAHOLE_MINOR = 32
+PAHOLE_VERSION = f"v{PAHOLE_MAJOR}.{PAHOLE_MINOR}"
+PAHOLE_NUMERIC_VERSION = f"{PAHOLE_MAJOR}{PAHOLE_MINOR}"
+
+EXIT_FAILURE = 1
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command with these arguments (``sys.argv[1:]`` if None); return the exit status.
+
+    SIGINT ends the whole process by that signal, as make expects of its
+    children.
+    """
+    arguments = sys.argv[1:] if argv is None else argv
+    if arguments == ["--version"]:
+        return _answer(PAHOLE_VERSION)
+    if arguments == ["--numeric_version"]:
+        return _answer(PAHOLE_NUMERIC_VERSION)
+    try:
+        if arguments == ["--supported_btf_features"]:
+            from btfstep.features import supported
+
+            return _answer(supported())
+        from btfstep.cli.pahole import run
+
+        return run(arguments)
+    except KeyboardInterrupt:
+        return _die_of_interrupt()
+    except BrokenPipeError:
+        return _reader_is_gone()
+    except MemoryError:
+        return _complain("out of memory")
+    except Exception as error:
+        line = _expected(error)
+        if line is None:
+            raise
+        return _complain(line, getattr(error, "exit_status", EXIT_FAILURE))
+
+
+def _answer(line: str) -> int:
+    try:
+        sys.stdout.write(line + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return _reader_is_gone()
+    return 0
+
+
+def _complain(line: str, status: int = EXIT_FAILURE) -> int:
+    try:
+        sys.stderr.write(f"btfstep: {line}\n")
+        sys.stderr.flush()
+    except OSError:
+        pass  # nobody is listening; the status still tells
+    return status
+
+
+def _expected(error: Exception) -> str | None:
+    """The line that says what went wrong, or None if it is a defect of this program."""
+    from btfstep.errors import BtfstepError
+
+    if isinstance(error, BtfstepError):
+        return " ".join(str(error).split())
+    if isinstance(error, OSError) and error.strerror:
+        place = f"{error.filename}: " if error.filename is not None else ""
+        return place + error.strerror
+    return None
+
+
+def _reader_is_gone() -> int:
+    import os
+
+    # What is still buffered cannot be written: without this, the interpreter
+    # would try at exit, and complain.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return EXIT_FAILURE
+
+
+def _die_of_interrupt() -> int:
+    import os
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGINT)
+    return 128 + signal.SIGINT
