@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import os
+import pickle
 import shutil
 import struct
 import subprocess
@@ -160,8 +161,26 @@ def test_contents_are_not_copied_and_outlive_the_image(tmp_path: Path) -> None:
     assert bytes(view) == b"contents"
 
 
+def test_sections_are_plain_values(tmp_path: Path) -> None:
+    maker = ElfMaker()
+    maker.section(".data", b"contents", addr=8)
+    with ElfImage.open(saved(tmp_path, maker.build())) as image:
+        section = image.sections[1]
+    assert pickle.loads(pickle.dumps(section)) == section
+    assert repr(section).startswith("Section(index=1, name='.data', type=1, flags=0, addr=8, ")
+    assert section._replace(size=3).size == 3
+    with pytest.raises(TypeError, match="no field 'length'"):
+        section._replace(length=3)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="11 fields, not 2"):
+        type(section)(1, ".data")  # type: ignore[call-arg]
+    with pytest.raises(AttributeError):
+        section.size = 3  # type: ignore[misc]
+
+
 def test_start_up_imports_little() -> None:
-    code = "import sys, btfstep.elf.image as i; print(*{'typing', 're', 'dataclasses', 'zlib'} & set(sys.modules))"
+    slow = {"typing", "re", "collections", "dataclasses", "zlib", "tempfile"}
+    modules = "btfstep.elf.image, btfstep.elf.edit, btfstep.elf.notes, btfstep.build.write"
+    code = f"import sys, {modules}; print(*{slow} & set(sys.modules))"
     env = {"PYTHONPATH": str(Path(sys.modules["btfstep.elf"].__file__ or "").parents[2])}
     done = subprocess.run([sys.executable, "-S", "-c", code], env=env, capture_output=True, text=True, check=True)
     assert done.stdout.split() == []

@@ -9,8 +9,8 @@ large the file; what was loaded at run time, symbols and relocations stay where 
 
 Dead bytes: a replacement leaves the old contents and the old table behind, so the next
 one finds room there, and what is then dead at the end is cut off. The file stays within
-about twice the section; what lies between the ELF header and the last other section is
-never reused, whether anything refers to it or not.
+a few times the section's size of what it was. What lies between the ELF header and the
+last other section is never reused, whether anything refers to it or not.
 
 A kill means the end of the process. There is no fsync: after a power cut, build again.
 """

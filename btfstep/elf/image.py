@@ -66,10 +66,11 @@ if TYPE_CHECKING:
         memsz: int
         align: int
 else:
-    from collections import namedtuple
+    from .tuples import named_tuple
 
-    Section = namedtuple("Section", "index name type flags addr offset size link info addralign entsize")
-    Segment = namedtuple("Segment", "type flags offset vaddr paddr filesz memsz align")
+    _FIELDS = "index name type flags addr offset size link info addralign entsize"
+    Section = named_tuple(__name__, "Section", _FIELDS)
+    Segment = named_tuple(__name__, "Segment", "type flags offset vaddr paddr filesz memsz align")
 
 # Names may share bytes in the string table, so a small file can ask for a great many
 # bytes of names. No real one comes near this.

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
         type: int
         desc: memoryview
 else:
-    from collections import namedtuple
+    from .tuples import named_tuple
 
-    Note = namedtuple("Note", "owner type desc")
+    Note = named_tuple(__name__, "Note", "owner type desc")
 
 # LINUX_ELFNOTE_LTO_INFO of the kernel's <linux/elfnote-lto.h>.
 LINUX_LTO_INFO = 0x101
