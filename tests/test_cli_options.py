@@ -294,6 +294,37 @@ class TestProcess:
         assert child.stderr.read() == ""
         child.wait()
 
+    @pytest.mark.parametrize("argv", [["--version"], ["--help"]])
+    def test_a_full_disk_is_one_line(self, argv: list[str]) -> None:
+        if not os.path.exists("/dev/full"):
+            pytest.skip("no /dev/full")
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(
+                [sys.executable, "-m", "btfstep", *argv],
+                cwd=HERE,
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+            )
+        assert done.returncode != 0
+        assert done.stderr.splitlines()[0] == "btfstep: No space left on device"
+
+    def test_a_defect_is_one_line_too(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        def run(_: list[str]) -> int:
+            raise ZeroDivisionError("two\nlines")
+
+        monkeypatch.setattr("btfstep.cli.pahole.run", run)
+        assert main(["-J", "vmlinux"]) == 1
+        err = capsys.readouterr().err
+        assert err.startswith("btfstep: internal error: ZeroDivisionError: two lines ")
+        assert err.count("\n") == 1
+        monkeypatch.setenv("BTFSTEP_TRACEBACK", "1")
+        with pytest.raises(ZeroDivisionError):
+            main(["-J", "vmlinux"])
+
     def test_ctrl_c_ends_it_by_that_signal(self, tmp_path: Path) -> None:
         code = (
             "import sys, time\nimport btfstep.cli.pahole as pahole\n"

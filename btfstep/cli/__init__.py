@@ -25,11 +25,11 @@ def main(argv: list[str] | None = None) -> int:
     children.
     """
     arguments = sys.argv[1:] if argv is None else argv
-    if arguments == ["--version"]:
-        return _answer(PAHOLE_VERSION)
-    if arguments == ["--numeric_version"]:
-        return _answer(PAHOLE_NUMERIC_VERSION)
     try:
+        if arguments == ["--version"]:
+            return _answer(PAHOLE_VERSION)
+        if arguments == ["--numeric_version"]:
+            return _answer(PAHOLE_NUMERIC_VERSION)
         if arguments == ["--supported_btf_features"]:
             from btfstep.features import supported
 
@@ -44,18 +44,12 @@ def main(argv: list[str] | None = None) -> int:
     except MemoryError:
         return _complain("out of memory")
     except Exception as error:
-        line = _expected(error)
-        if line is None:
-            raise
-        return _complain(line, getattr(error, "exit_status", EXIT_FAILURE))
+        return _complain(_describe(error), getattr(error, "exit_status", EXIT_FAILURE))
 
 
 def _answer(line: str) -> int:
-    try:
-        sys.stdout.write(line + "\n")
-        sys.stdout.flush()
-    except BrokenPipeError:
-        return _reader_is_gone()
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
     return 0
 
 
@@ -68,8 +62,8 @@ def _complain(line: str, status: int = EXIT_FAILURE) -> int:
     return status
 
 
-def _expected(error: Exception) -> str | None:
-    """The line that says what went wrong, or None if it is a defect of this program."""
+def _describe(error: Exception) -> str:
+    """The line that says what went wrong."""
     from btfstep.errors import BtfstepError
 
     if isinstance(error, BtfstepError):
@@ -77,7 +71,13 @@ def _expected(error: Exception) -> str | None:
     if isinstance(error, OSError) and error.strerror:
         place = f"{error.filename}: " if error.filename is not None else ""
         return place + error.strerror
-    return None
+    # A defect of this program. A build's log gets one line all the same.
+    import os
+
+    if os.environ.get("BTFSTEP_TRACEBACK"):
+        raise error
+    text = " ".join(str(error).split())
+    return f"internal error: {type(error).__name__}: {text} (please report it; BTFSTEP_TRACEBACK=1 shows where)"
 
 
 def _reader_is_gone() -> int:
