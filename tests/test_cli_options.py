@@ -21,6 +21,7 @@ from btfstep.cli.languages import CODES, parse_languages
 from btfstep.cli.options import ALL, ELSEWHERE
 from btfstep.cli.pahole import parse
 from btfstep.encode.jobs import MAX_JOBS, available_processors, cgroup_limit, parse_jobs
+from conftest import Build, tool
 
 EX_USAGE = 64
 
@@ -341,6 +342,51 @@ class TestProcess:
         _, err = child.communicate(timeout=30)
         assert child.returncode == -signal.SIGINT
         assert err == ""
+
+    def test_both_outputs_have_the_same_bytes_at_any_j(self, build: Build, tmp_path: Path) -> None:
+        pytest.importorskip("btfstep.encode.api")
+        objcopy = tool("objcopy")
+        elf = build(["int one(int a) { return a; }", "long two(long *b) { return *b; }"])
+        out, section = tmp_path / "out", tmp_path / "section"
+        made = set()
+        for jobs in ("-j1", "-j2", "-j"):
+            done = self.run(jobs, f"--btf_encode_detached={out}", str(elf))
+            assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+            made.add(out.read_bytes())
+        before = out.stat()
+        done = self.run("-V", f"--btf_encode_detached={out}", str(elf))
+        assert (out.stat().st_ino, out.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+        assert done.stdout == ""
+        assert "unchanged" in done.stderr
+
+        assert self.run("-J", str(elf)).returncode == 0
+        subprocess.run(
+            [objcopy, "-O", "binary", "--only-section=.BTF", "--set-section-flags", ".BTF=alloc", elf, section]
+        )
+        made.add(section.read_bytes())
+        assert len(made) == 1
+
+    @pytest.mark.parametrize(("option", "moves"), [("--touch", True), ("--no-touch", False)])
+    def test_in_place_only_the_time_of_an_unchanged_file_moves(self, option: str, moves: bool, build: Build) -> None:
+        pytest.importorskip("btfstep.encode.api")
+        elf = build("int one(int a) { return a; }")
+        assert self.run("-J", str(elf)).returncode == 0
+        os.utime(elf, (1, 1))
+        before = elf.read_bytes()
+        assert self.run("-J", option, str(elf)).returncode == 0
+        assert elf.read_bytes() == before
+        assert (elf.stat().st_mtime > 1) is moves
+
+    @pytest.mark.parametrize("mode", [["-J"], ["--btf_encode_detached=OUT"]])
+    def test_without_dwarf_it_says_so_and_succeeds(self, mode: list[str], build: Build, tmp_path: Path) -> None:
+        pytest.importorskip("btfstep.encode.api")
+        elf = build("int one(int a) { return a; }", "-g0")
+        before = elf.read_bytes()
+        done = self.run(*(word.replace("OUT", str(tmp_path / "out")) for word in mode), str(elf))
+        assert done.returncode == 0
+        assert done.stderr == f"btfstep: {elf}: has no DWARF, so nothing was written\n"
+        assert elf.read_bytes() == before
+        assert not (tmp_path / "out").exists()
 
     @pytest.mark.parametrize("mode", [["-J"], ["--btf_encode_detached=OUT"]])
     def test_a_file_that_is_not_there_is_an_error(self, mode: list[str], tmp_path: Path) -> None:
