@@ -361,7 +361,8 @@ class TestProcess:
 
         assert self.run("-J", str(elf)).returncode == 0
         subprocess.run(
-            [objcopy, "-O", "binary", "--only-section=.BTF", "--set-section-flags", ".BTF=alloc", elf, section]
+            [objcopy, "-O", "binary", "--only-section=.BTF", "--set-section-flags", ".BTF=alloc", elf, section],
+            check=True,
         )
         made.add(section.read_bytes())
         assert len(made) == 1
