@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""String identity: every distinct string of a run has one small number.
+
+Workers ask for the number of a name a dozen million times a run.  A name in
+.debug_str is found by its offset there, in one load; one of up to three
+letters, which compilers write inline, by its letters; only the first sight of
+a string hashes its bytes, under the lock.
+
+Numbers are handed out in the order in which threads come, so nothing that is
+written may depend on them: the output's order is that of `emit`, which only
+the merge calls, in unit order.  Number 0 is the empty string.
+"""
+
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+
+from btfstep.dwarf.sections cimport SectionView
+
+cdef enum:
+    CHUNK_BITS = 14
+    CHUNK = 1 << CHUNK_BITS
+    MAX_CHUNKS = 1 << 14  # 268 million strings
+    NO_NAME = 0xFFFFFFFF  # no DW_AT_name at all, which is not the empty name
+    FAILED = 0xFFFFFFFE  # memory ran out, or there is no such string
+
+
+cdef struct Text:
+    const uint8_t *bytes  # NUL-terminated; in a section, or owned by the pool
+    uint32_t length  # without the NUL
+    uint32_t hash
+
+
+cdef class StringPool:
+    cdef Text **texts  # [id >> CHUNK_BITS][id & (CHUNK - 1)]
+    cdef uint32_t **offsets  # the same shape: offset in the output, 0: not emitted yet
+    cdef uint32_t count  # of numbers given out
+    cdef uint32_t *slots  # open addressing: id + 1
+    cdef uint32_t slots_mask
+    cdef uint32_t *by_offset  # of .debug_str: id + 1
+    cdef uint64_t by_offset_size
+    cdef uint32_t *by_letters  # id + 1
+    cdef void *lock
+    cdef SectionView debug_str
+    cdef uint8_t *arena  # list of owned blocks, linked by their first bytes
+    cdef readonly uint64_t emitted_size  # bytes of the string section so far
+    cdef uint32_t *order  # ids in the order of emission
+    cdef uint32_t order_count
+    cdef uint32_t order_cap
+    cdef bytes prefix  # --kabi_prefix
+
+    cdef int use_debug_str(self, const SectionView *debug_str) except -1
+    cdef uint32_t find_or_add(self, const uint8_t *text, uint32_t length, bint copy) noexcept nogil
+    cdef uint32_t rehash(self, uint32_t added) noexcept nogil
+    cdef uint32_t intern_locked(self, const uint8_t *text, uint64_t length, bint copy) noexcept nogil
+    cdef uint32_t intern(self, const uint8_t *text, uint64_t length) noexcept nogil
+    cdef uint32_t intern_copy(self, const uint8_t *text, uint64_t length) noexcept nogil
+    cdef uint32_t intern_str_offset(self, uint64_t offset) noexcept nogil
+    cdef uint32_t emit(self, uint32_t id) noexcept nogil
+    cdef int write_section(self, uint8_t *out) noexcept nogil
+    cdef uint32_t intern_bytes(self, bytes text) except? 0
+    cdef bytes text(self, uint32_t id)
+
+
+cdef inline const Text *pool_text(StringPool pool, uint32_t id) noexcept nogil:
+    return &pool.texts[id >> CHUNK_BITS][id & (CHUNK - 1)]
+
+
+cdef inline uint32_t *pool_offset(StringPool pool, uint32_t id) noexcept nogil:
+    return &pool.offsets[id >> CHUNK_BITS][id & (CHUNK - 1)]

@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# cython: boundscheck=False, wraparound=False, initializedcheck=False
+# (no Python sequence is indexed here; ids come from this module and are below `count`)
+"""The pool of `strings.pxd`, and the string section that it becomes."""
+
+from cpython.pythread cimport (
+    PyThread_acquire_lock, PyThread_allocate_lock, PyThread_free_lock, PyThread_release_lock, WAIT_LOCK,
+)
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memchr, memcmp, memcpy
+
+from btfstep.btf.memory cimport load_acquire, mix, reserve, store_release
+
+cdef enum:
+    LETTERS = 1 << 18  # three times six bits
+
+
+cdef inline uint32_t letter(uint8_t c) noexcept nogil:
+    """1 to 63 for what C names are made of, 0 for the rest."""
+    if c >= 97 and c <= 122:
+        return c - 96
+    if c >= 65 and c <= 90:
+        return c - 38
+    if c >= 48 and c <= 57:
+        return c + 5
+    return 63 if c == 95 else 0
+
+
+cdef inline uint64_t hash_text(const uint8_t *text, uint32_t length) noexcept nogil:
+    cdef uint64_t h = length
+    cdef uint64_t word
+    cdef uint32_t i = 0
+    while i + 8 <= length:
+        memcpy(&word, text + i, 8)
+        h = mix(h, word)
+        i += 8
+    word = 0
+    memcpy(&word, text + i, length - i)
+    return mix(h, word)
+
+
+cdef class StringPool:
+    """All strings of one run; see `strings.pxd`.
+
+    `prefix`: a name that starts with it stands for the prefix itself (--kabi_prefix).
+    """
+
+    def __cinit__(self, bytes prefix=None):
+        self.lock = PyThread_allocate_lock()
+        self.texts = <Text **>calloc(MAX_CHUNKS, sizeof(void *))
+        self.offsets = <uint32_t **>calloc(MAX_CHUNKS, sizeof(void *))
+        self.by_letters = <uint32_t *>calloc(LETTERS, sizeof(uint32_t))
+        self.slots_mask = (1 << 16) - 1
+        self.slots = <uint32_t *>calloc(<size_t>self.slots_mask + 1, sizeof(uint32_t))
+        if not (self.lock and self.texts and self.offsets and self.by_letters and self.slots):
+            raise MemoryError
+        self.prefix = prefix or None
+        if self.intern_copy(b"", 0) != 0:
+            raise MemoryError
+        self.emitted_size = 1  # the empty string, at offset 0
+
+    def __dealloc__(self):
+        cdef uint32_t i
+        cdef void *block
+        if self.lock:
+            PyThread_free_lock(self.lock)
+        for i in range(MAX_CHUNKS):
+            if self.texts == NULL or self.texts[i] == NULL:
+                break
+            free(self.texts[i])
+            if self.offsets != NULL:
+                free(self.offsets[i])
+        while self.arena != NULL:
+            block = self.arena
+            self.arena = (<uint8_t **>block)[0]
+            free(block)
+        free(self.texts)
+        free(self.offsets)
+        free(self.slots)
+        free(self.by_offset)
+        free(self.by_letters)
+        free(self.order)
+
+    cdef int use_debug_str(self, const SectionView *debug_str) except -1:
+        """Let offsets of this section name strings; it must outlive the pool."""
+        self.debug_str = debug_str[0]
+        self.by_offset_size = debug_str.size
+        self.by_offset = <uint32_t *>calloc(<size_t>debug_str.size + 1, sizeof(uint32_t))
+        if self.by_offset == NULL:
+            raise MemoryError
+        return 0
+
+    cdef uint32_t find_or_add(self, const uint8_t *text, uint32_t length, bint copy) noexcept nogil:
+        """Under the lock."""
+        cdef uint64_t h = hash_text(text, length)
+        cdef uint32_t at, id
+        cdef uint8_t *block
+        cdef const Text *known
+        cdef Text *new
+        at = <uint32_t>h & self.slots_mask
+        while self.slots[at] != 0:
+            known = pool_text(self, self.slots[at] - 1)
+            if known.hash == <uint32_t>(h >> 32) and known.length == length and memcmp(known.bytes, text, length) == 0:
+                return self.slots[at] - 1
+            at = (at + 1) & self.slots_mask
+
+        id = self.count
+        if id >> CHUNK_BITS >= MAX_CHUNKS:
+            return FAILED
+        if self.texts[id >> CHUNK_BITS] == NULL:
+            self.texts[id >> CHUNK_BITS] = <Text *>malloc(CHUNK * sizeof(Text))
+            self.offsets[id >> CHUNK_BITS] = <uint32_t *>calloc(CHUNK, sizeof(uint32_t))
+            if self.texts[id >> CHUNK_BITS] == NULL or self.offsets[id >> CHUNK_BITS] == NULL:
+                return FAILED
+        if copy:
+            block = <uint8_t *>malloc(sizeof(void *) + length + 1)
+            if block == NULL:
+                return FAILED
+            (<uint8_t **>block)[0] = self.arena
+            self.arena = block
+            block += sizeof(void *)
+            memcpy(block, text, length)
+            block[length] = 0
+            text = block
+        new = &self.texts[id >> CHUNK_BITS][id & (CHUNK - 1)]
+        new.bytes = text
+        new.length = length
+        new.hash = <uint32_t>(h >> 32)
+        self.slots[at] = id + 1
+        self.count = id + 1
+        if <uint64_t>self.count * 2 > self.slots_mask:
+            return self.rehash(id)
+        return id
+
+    cdef uint32_t rehash(self, uint32_t added) noexcept nogil:
+        """Double the table, after `added` filled it to a half; returns `added`."""
+        cdef uint32_t mask = self.slots_mask * 2 + 1
+        cdef uint32_t *slots = <uint32_t *>calloc(<size_t>mask + 1, sizeof(uint32_t))
+        cdef uint32_t id, at
+        cdef const Text *known
+        if slots == NULL:
+            return FAILED
+        for id in range(self.count):
+            known = pool_text(self, id)
+            at = <uint32_t>hash_text(known.bytes, known.length) & mask
+            while slots[at] != 0:
+                at = (at + 1) & mask
+            slots[at] = id + 1
+        free(self.slots)
+        self.slots = slots
+        self.slots_mask = mask
+        return added
+
+    cdef uint32_t intern_locked(self, const uint8_t *text, uint64_t length, bint copy) noexcept nogil:
+        cdef uint32_t id
+        if length >= 0x7FFFFFFF:
+            return FAILED
+        PyThread_acquire_lock(self.lock, WAIT_LOCK)
+        id = self.find_or_add(text, <uint32_t>length, copy)
+        PyThread_release_lock(self.lock)
+        return id
+
+    cdef uint32_t intern(self, const uint8_t *text, uint64_t length) noexcept nogil:
+        """The number of a string whose bytes, NUL included, outlive the pool.
+
+        FAILED (0xFFFFFFFE) when memory runs out.
+        """
+        cdef uint32_t letters, id
+        if length <= 3:
+            if length == 0:
+                return 0
+            letters = letter(text[0])
+            if length > 1:
+                letters |= letter(text[1]) << 6
+            if length > 2:
+                letters |= letter(text[2]) << 12
+            # Shorter strings leave the high letters 0, as strange characters would: only whole ones count.
+            if (
+                letter(text[0])
+                and (length < 2 or letter(text[1]))
+                and (length < 3 or letter(text[2]))
+            ):
+                id = load_acquire(&self.by_letters[letters])
+                if id == 0:
+                    id = self.intern_locked(text, length, False) + 1
+                    if id != FAILED + 1:
+                        store_release(&self.by_letters[letters], id)
+                return id - 1
+        return self.intern_locked(text, length, False)
+
+    cdef uint32_t intern_copy(self, const uint8_t *text, uint64_t length) noexcept nogil:
+        """The number of a string whose bytes are the caller's: the pool keeps a copy."""
+        return self.intern_locked(text, length, True)
+
+    cdef uint32_t intern_str_offset(self, uint64_t offset) noexcept nogil:
+        """The number of the string at `offset` of .debug_str; FAILED when there is none."""
+        cdef uint32_t id
+        cdef const uint8_t *text
+        cdef const uint8_t *nul
+        if offset >= self.by_offset_size:
+            return FAILED
+        id = load_acquire(&self.by_offset[offset])
+        if id != 0:
+            return id - 1
+        text = self.debug_str.data + offset
+        nul = <const uint8_t *>memchr(text, 0, <size_t>(self.debug_str.size - offset))
+        if nul == NULL:
+            return FAILED
+        id = self.intern(text, <uint64_t>(nul - text))
+        if id != FAILED:
+            store_release(&self.by_offset[offset], id + 1)
+        return id
+
+    cdef uint32_t emit(self, uint32_t id) noexcept nogil:
+        """The string's offset in the output, which it gets now if it has none yet.
+
+        Only one thread at a time may call this, in the order of the output.
+        FAILED when the section would pass 2 GiB or memory runs out.
+        """
+        cdef uint32_t *offset
+        cdef uint32_t at
+        if id == 0:
+            return 0
+        offset = pool_offset(self, id)
+        if offset[0] != 0:
+            return offset[0]
+        if self.emitted_size + pool_text(self, id).length + 1 > 0x7FFFFFFF:
+            return FAILED
+        if reserve(<void **>&self.order, &self.order_cap, <uint64_t>self.order_count + 1, sizeof(uint32_t)) < 0:
+            return FAILED
+        self.order[self.order_count] = id
+        self.order_count += 1
+        at = <uint32_t>self.emitted_size
+        self.emitted_size += pool_text(self, id).length + 1
+        store_release(offset, at)
+        return at
+
+    cdef int write_section(self, uint8_t *out) noexcept nogil:
+        """Write the string section, `emitted_size` bytes, to `out`."""
+        cdef uint32_t i
+        cdef uint64_t at = 1
+        cdef const Text *text
+        out[0] = 0
+        for i in range(self.order_count):
+            text = pool_text(self, self.order[i])
+            memcpy(out + at, text.bytes, text.length)
+            at += text.length
+            out[at] = 0
+            at += 1
+        return 0
+
+    cdef uint32_t intern_bytes(self, bytes text) except? 0:
+        """The number of a Python string."""
+        cdef uint32_t id = self.intern_copy(text, <uint64_t>len(text))
+        if id == FAILED:
+            raise MemoryError
+        return id
+
+    cdef bytes text(self, uint32_t id):
+        """The bytes of string `id`."""
+        cdef const Text *text = pool_text(self, id)
+        return text.bytes[: text.length]

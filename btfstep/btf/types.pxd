@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""BTF types as flat arrays of plain structs, before they have their final ids.
+
+``Type`` is the fixed part; ``Row`` is one member, enumerator or parameter.
+What the fields hold depends on the kind, as in the format itself:
+
+========== ================== ======================== =====================
+kind       Type.ref           Type.extra               rows: name, type, value
+========== ================== ======================== =====================
+INT        size in bytes      encoding and bits
+FLOAT      size in bytes
+PTR, ...   referenced type
+ARRAY      element type       number of elements
+STRUCT     size in bytes      first row                member, type, offset
+ENUM       size in bytes      first row                name, value, 0
+ENUM64     size in bytes      first row                name, low, high
+FUNC_PROTO return type        first row                parameter, type, 0
+========== ================== ======================== =====================
+
+PTR stands for all that refer to one type: CONST, VOLATILE, RESTRICT, TYPEDEF,
+TYPE_TAG.  STRUCT stands for UNION too.  Names are numbers of a StringPool.
+"""
+
+from libc.stdint cimport uint32_t, uint64_t
+
+
+cdef struct Type:
+    uint32_t name
+    uint32_t info  # as in the format: kflag, kind, vlen
+    uint32_t ref
+    uint32_t extra
+    uint64_t hash  # of what the type says by itself, without the types it refers to
+
+
+cdef struct Row:
+    uint32_t name
+    uint32_t type
+    uint32_t value

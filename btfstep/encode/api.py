@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The whole encode, pass by pass."""
+
+from __future__ import annotations
+
+import time
+
+from btfstep.btf.graph import TypeGraph
+from btfstep.btf.writer import Writer
+from btfstep.elf.image import ElfImage
+from btfstep.elf.symbols import SymbolTable
+from btfstep.encode.context import EncodeContext
+from btfstep.encode.kfuncs import mark_kfuncs
+from btfstep.encode.pipeline import OrderedPipeline
+from btfstep.encode.selection import FunctionSelector
+from btfstep.encode.worker import Merger, Worker
+from btfstep.errors import EncodeError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from btfstep.encode.settings import EncodeSettings
+
+# Bytes of DIEs that a worker takes at once: enough to make the cost of handing
+# them over vanish, little enough that all workers end at the same time.
+BATCH = 1 << 18
+
+
+def encode_file(
+    path: str, *, jobs: int, options: EncodeSettings, log: Callable[[str], None] | None = None
+) -> bytes | None:
+    """Encode the DWARF of the ELF file `path` with `jobs` threads; None if it has none.
+
+    `log` is called with a line for each stage and for each function left out.
+
+    Raises FormatError, EncodeError, OSError.
+    """
+    with ElfImage.open(path) as image:
+        return _encode(image, jobs, options, log)
+
+
+def _encode(image: ElfImage, jobs: int, options: EncodeSettings, log: Callable[[str], None] | None) -> bytes | None:
+    stages = _Stages(log)
+    features = options.features
+    symbols = SymbolTable(image)
+    symbols.collect_functions()
+    if features.decl_tag_kfuncs:
+        mark_kfuncs(image, symbols)
+    context = EncodeContext(image, options, symbols)
+    if not context.sections.has_dwarf:
+        return None
+    if image.section(".symtab") is None:
+        raise EncodeError("has no .symtab, which says what functions there are", path=image.path)
+    stages.end("read headers and symbols")
+
+    # How many types the first pass keeps matters, rarely, for what the second
+    # one does (see btf/graph.pxd), and is known only afterwards.
+    assumed = 0
+    while True:
+        graph, selector = _collect(context, symbols, jobs, assumed)
+        if graph.choices_hold():
+            break
+        stages.end("encode units, to be repeated")
+        assumed = graph.nr_primitives
+        context = EncodeContext(image, options, symbols)
+    stages.end("encode units")
+
+    selector.select(graph, features, log)
+    writer = Writer(graph, image.big_endian, [section.name for section in image.sections])
+    data: bytes = writer.write(features.layout)
+    stages.end("choose functions and write")
+    return data
+
+
+def _collect(
+    context: EncodeContext, symbols: SymbolTable, jobs: int, assumed: int
+) -> tuple[TypeGraph, FunctionSelector]:
+    """Decode all units in parallel, and merge them in order."""
+    graph = TypeGraph(context.strings, assumed)
+    selector = FunctionSelector(symbols)
+    spare: list[object] = []
+    merger = Merger(context, graph, selector, spare)
+    batches = [(0, context.units.count)] if context.merge_units else context.units.batches(BATCH)
+    OrderedPipeline(None, merger, jobs=jobs, make_worker=lambda: Worker(context, spare)).run(batches)
+    merger.settle()
+    return graph, selector
+
+
+class _Stages:
+    """Logs how long each stage took."""
+
+    def __init__(self, log: Callable[[str], None] | None) -> None:
+        self._log = log
+        self._start = time.perf_counter()
+
+    def end(self, stage: str) -> None:
+        now = time.perf_counter()
+        if self._log is not None:
+            self._log(f"{stage}: {now - self._start:.3f} s")
+        self._start = now
