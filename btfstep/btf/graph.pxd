@@ -29,6 +29,7 @@ the result, about 60 bytes for a type and 12 for a member.
 cimport cython
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
+from btfstep.btf.reader cimport BtfReader
 from btfstep.btf.strings cimport StringPool
 from btfstep.btf.types cimport Row
 from btfstep.dwarf.sections cimport Fault
@@ -51,7 +52,8 @@ cdef struct Ref:
 
 cdef struct Candidate:
     uint32_t node
-    uint32_t when  # structs and typedefs kept before it
+    uint32_t when  # entries of libbpf's table before it; unless `known`, structs and typedefs only
+    bint known
     uint32_t before  # index + 1 in `candidates` of the one tried before it, as the group lies
     uint32_t behind
     uint32_t younger  # index + 1 of the group's next one by age
@@ -113,6 +115,10 @@ cdef struct Node:
 @cython.final
 cdef class TypeGraph:
     cdef readonly StringPool strings
+    cdef uint32_t nr_base  # types of the base, which are the nodes 1 ... nr_base
+    cdef uint32_t nr_base_entries  # of libbpf's table: all its types but variables
+    cdef uint32_t nr_base_primitives
+    cdef uint32_t nr_base_refs  # the first so many of `refs` are the base's
     cdef Fault fault
     cdef Node *nodes
     cdef Row *rows
@@ -135,9 +141,10 @@ cdef class TypeGraph:
     cdef Step *steps
     cdef uint32_t nr_steps, steps_cap
     cdef uint64_t work  # left before a comparison gives up
+    cdef bint adjusts_base  # the comparison at hand would give a meaning to a declaration of the base
     # pass 1: what it kept, and content -> index + 1 in it
     cdef uint32_t *primitives
-    cdef readonly uint32_t nr_primitives
+    cdef uint32_t nr_primitives
     cdef uint32_t primitives_cap
     cdef uint32_t start_primitives  # those before are older than the unit at hand
     cdef uint32_t *primitive_slots
@@ -190,7 +197,12 @@ cdef class TypeGraph:
     cdef int merge_enumeration(self, uint32_t node) noexcept nogil
     cdef Group *find_group(self, uint32_t node, uint64_t hash, bint by_name) noexcept nogil
     cdef void turn(self, Group *group, uint32_t size) noexcept nogil
-    cdef int add_candidate(self, Group *group, uint32_t node, uint32_t size) noexcept nogil
+    cdef int add_candidate(self, Group *group, uint32_t node, uint32_t when, bint known) noexcept nogil
+    cdef uint32_t table_size(self) noexcept nogil
+    cdef int load_base(self, BtfReader base) except -1
+    cdef int load_base_nodes(self, BtfReader base, const uint32_t *names) except -1
+    cdef uint32_t base_name(self, BtfReader base, const uint32_t *names, uint32_t offset) except? 0
+    cdef int load_base_refs(self, BtfReader base, const uint32_t *names) except -1
     cdef uint32_t first_candidate(self, const Group *group) noexcept nogil
     cdef uint32_t next_candidate(self, const Group *group, uint32_t at) noexcept nogil
     cdef int note_choice(self, const Group *group) noexcept nogil

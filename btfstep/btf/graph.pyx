@@ -4,16 +4,18 @@
 # the walk guarantees; every other index was given out by this module.)
 """The deduplication of `graph.pxd`."""
 
-from libc.stdint cimport uint32_t, uint64_t
-from libc.stdlib cimport calloc, free
-from libc.string cimport memcpy, memmove, memset
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy, memmove, memset, strlen
 
 from btfstep.btf.constants cimport *
 from btfstep.btf.memory cimport mix, reserve
-from btfstep.btf.strings cimport FAILED
-from btfstep.btf.types cimport Row, Type
+from btfstep.btf.reader cimport BtfReader, kflag_of, kind_of, vlen_of
+from btfstep.btf.strings cimport FAILED, NO_NAME
+from btfstep.btf.types cimport Row, Type, hash_enumerator, hash_member, hash_type
 from btfstep.dwarf.sections cimport SEC_INFO, fail, fail_memory
 from btfstep.encode.record cimport Record, SavedFunction, Variable
+from btfstep.errors import FormatError, UsageError
 
 cdef enum:
     IN_PROGRESS = 0xFFFFFFFE
@@ -78,9 +80,12 @@ cdef class TypeGraph:
     `assumed_primitives`: how many types pass 1 will keep in all.  It is known
     only afterwards, and matters only where several candidates fit one struct;
     `choices_hold` says whether the assumption did.
+
+    `base`: what the result is split from.  Its types are there already, and
+    nothing changes them.
     """
 
-    def __cinit__(self, StringPool strings not None, uint32_t assumed_primitives=0):
+    def __cinit__(self, StringPool strings not None, uint32_t assumed_primitives=0, BtfReader base=None):
         self.strings = strings
         self.assumed_primitives = assumed_primitives
         self.name_int = strings.intern_bytes(b"int")
@@ -96,6 +101,8 @@ cdef class TypeGraph:
         self.nodes[0].hypothesis = NONE
         self.ref_of[0] = 0
         self.nr_nodes = 1
+        if base is not None:
+            self.load_base(base)
 
     def __dealloc__(self):
         free(self.nodes)
@@ -119,6 +126,140 @@ cdef class TypeGraph:
         free(self.ref_slots)
         free(self.representative)
         free(self.secinfos)
+
+    # The base
+
+    cdef int load_base(self, BtfReader base) except -1:
+        """Make the base's types the first nodes, and candidates for whatever comes."""
+        cdef uint32_t count = base.total - 1
+        cdef uint32_t id, slot, name
+        cdef unsigned int kind
+        cdef const Node *t
+        cdef Group *group
+        cdef uint32_t *names
+        if base.base is not None:
+            raise UsageError("is split BTF itself, and cannot be a base", path=base.path)
+        if self.reserve_nodes(<uint64_t>count + 1) < 0:
+            raise MemoryError
+        names = <uint32_t *>malloc(<size_t>base.text_end * sizeof(uint32_t) + 1)
+        if names == NULL:
+            raise MemoryError
+        try:
+            self.strings.use_base(<const uint8_t *>base.text, base.text_end, names)
+            self.load_base_nodes(base, names)
+            self.load_base_refs(base, names)
+        finally:
+            free(names)
+        for id in range(1, count + 1):
+            t = &self.nodes[id]
+            kind = info_kind(t.info)
+            if kind == BTF_KIND_VAR or kind == BTF_KIND_DATASEC:
+                continue
+            # Typedefs of a base are never found, since libbpf files them under
+            # a hash that it does not look them up by.
+            if is_enum(kind) or is_composite(kind):
+                group = self.find_group(id, mix(BTF_KIND_ENUM, t.name) if is_enum(kind) else t.hash, is_enum(kind))
+                if group == NULL or self.add_candidate(group, id, self.nr_base_entries, True) < 0:
+                    raise MemoryError
+                if is_enum_forward(t):
+                    group.has_forward = True
+            if is_primitive(kind) and self.find_primitive(id, &slot) == 0 and self.keep_primitive(id) < 0:
+                raise MemoryError
+            self.nr_base_entries += 1
+        self.nr_base_primitives = self.nr_primitives
+        self.position = count
+        return 0
+
+    cdef int load_base_nodes(self, BtfReader base, const uint32_t *names) except -1:
+        """A node for each type of the base, with its id; `names`: string offset -> number."""
+        cdef const uint32_t *record
+        cdef Node *t
+        cdef Row *row
+        cdef uint32_t id, i, vlen, step
+        cdef unsigned int kind
+        self.nr_base = base.total - 1
+        for id in range(1, base.total):
+            record = base.types[id]
+            kind = kind_of(record)
+            if vlen_of(record) > BTF_MAX_VLEN or kind > BTF_KIND_ENUM64:
+                raise FormatError(f"type {id} is of a form that cannot be in a base", path=base.path)
+            vlen = vlen_of(record)
+            t = &self.nodes[id]
+            t.name = self.base_name(base, names, record[0])
+            t.info = record[1]
+            t.ref = record[2]
+            t.extra = 0
+            self.append_node(id)
+            t.map = id if not is_reference(kind) else NONE
+            if kind == BTF_KIND_INT:
+                t.extra = record[3]
+            elif kind == BTF_KIND_ARRAY:
+                t.ref = record[3]
+                t.extra = record[5]
+            t.hash = hash_type(kind, t.info, t.name, t.ref, t.extra)
+            if not is_composite(kind) and not is_enum(kind) and kind != BTF_KIND_FUNC_PROTO:
+                continue
+            if reserve(<void **>&self.rows, &self.rows_cap, <uint64_t>self.nr_rows + vlen, sizeof(Row)) < 0:
+                raise MemoryError
+            t.extra = self.nr_rows
+            step = 3 if is_composite(kind) or kind == BTF_KIND_ENUM64 else 2
+            for i in range(vlen):
+                row = &self.rows[self.nr_rows + i]
+                row.name = self.base_name(base, names, record[3 + i * step])
+                row.type = record[4 + i * step]
+                row.value = record[5 + i * step] if step == 3 else 0
+                if is_composite(kind):
+                    t.hash = hash_member(t.hash, row)
+                elif is_enum(kind):
+                    t.hash = hash_enumerator(t.hash, row)
+            self.nr_rows += vlen
+        return 0
+
+    cdef uint32_t base_name(self, BtfReader base, const uint32_t *names, uint32_t offset) except? 0:
+        cdef uint32_t name = names[offset]
+        if name == NO_NAME:
+            # Some writers let a string be the end of another one.
+            name = self.strings.intern(<const uint8_t *>base.text + offset, strlen(base.text + offset))
+            if name == FAILED:
+                raise MemoryError
+        return name
+
+    cdef int load_base_refs(self, BtfReader base, const uint32_t *names) except -1:
+        """A ref for each type of the base that pass 3 could find; its `position` is its id."""
+        cdef const uint32_t *record
+        cdef const Node *t
+        cdef Ref *ref
+        cdef uint32_t id, i
+        cdef unsigned int kind
+        for id in range(1, self.nr_base + 1):
+            kind = info_kind(self.nodes[id].info)
+            if not (is_primitive(kind) or is_composite(kind) or kind == BTF_KIND_TYPEDEF or kind == BTF_KIND_DATASEC):
+                self.nr_base_refs += 1
+                self.ref_of[id] = self.nr_base_refs
+        if reserve(<void **>&self.refs, &self.refs_cap, <uint64_t>self.nr_base_refs + 1, sizeof(Ref)) < 0:
+            raise MemoryError
+        for id in range(1, self.nr_base + 1):
+            if self.ref_of[id] == 0:
+                continue
+            record = base.types[id]
+            t = &self.nodes[id]
+            kind = info_kind(t.info)
+            ref = &self.refs[self.nr_refs]
+            self.nr_refs += 1
+            ref.position = id
+            ref.name = t.name
+            ref.info = t.info
+            ref.ref = self.node_key(t.ref)
+            ref.extra = t.extra
+            if kind == BTF_KIND_VAR or kind == BTF_KIND_DECL_TAG:
+                ref.extra = record[3]
+            elif kind == BTF_KIND_FUNC_PROTO:
+                ref.extra = self.nr_ref_rows
+                for i in range(info_vlen(t.info)):
+                    if self.add_ref_row(self.rows[t.extra + i].name, self.node_key(self.rows[t.extra + i].type)) < 0:
+                        raise MemoryError
+            ref.hash = self.hash_ref(ref)
+        return 0
 
     # One unit
 
@@ -212,7 +353,7 @@ cdef class TypeGraph:
             t.info = make_info(BTF_KIND_INT, 0, False)
             t.ref = 4
             t.extra = <uint32_t>BTF_INT_SIGNED << 24 | 32
-            t.hash = mix(mix(mix(t.info, t.name), t.ref), t.extra)
+            t.hash = hash_type(BTF_KIND_INT, t.info, t.name, t.ref, t.extra)
             self.index_type = self.nr_nodes
             self.append_node(self.position + count)
             if self.strings.emit(self.name_int) == FAILED:
@@ -322,7 +463,7 @@ cdef class TypeGraph:
                 self.nodes[node].map = known
                 return 0
         else:
-            self.turn(group, self.nr_primitives)
+            self.turn(group, self.nr_base_entries + self.nr_primitives - self.nr_base_primitives)
             at = self.first_candidate(group)
             while at:
                 known = self.candidates[at - 1].node
@@ -338,7 +479,8 @@ cdef class TypeGraph:
                 at = self.next_candidate(group, at)
         if forward:
             group.has_forward = True
-        if self.add_candidate(group, node, self.nr_primitives) < 0:
+        at = self.nr_base_entries + self.nr_primitives - self.nr_base_primitives
+        if self.add_candidate(group, node, at, True) < 0:
             return -1
         return self.keep_primitive(node)
 
@@ -398,17 +540,22 @@ cdef class TypeGraph:
             group.reversed = not group.reversed
         group.epoch = epoch
 
-    cdef int add_candidate(self, Group *group, uint32_t node, uint32_t size) noexcept nogil:
-        """Put a candidate first, as the entry number `size` of libbpf's table."""
+    cdef uint32_t table_size(self) noexcept nogil:
+        """Entries of libbpf's table in pass 2, as far as is known."""
+        return self.nr_base_entries + self.assumed_primitives + self.nr_structs
+
+    cdef int add_candidate(self, Group *group, uint32_t node, uint32_t when, bint known) noexcept nogil:
+        """Put a candidate first."""
         cdef Candidate *new
         cdef uint32_t index = self.nr_candidates + 1
         if reserve(<void **>&self.candidates, &self.candidates_cap, index, sizeof(Candidate)) < 0:
             return fail_memory(&self.fault)
         # A table that grows does so before it takes the entry in.
-        self.turn(group, size + 1)
+        self.turn(group, (when if known else self.table_size()) + 1)
         new = &self.candidates[index - 1]
         new.node = node
-        new.when = self.nr_structs
+        new.when = when
+        new.known = known
         new.before = new.behind = new.younger = 0
         new.group = <uint32_t>(group - self.groups)
         self.nr_candidates = index
@@ -458,25 +605,32 @@ cdef class TypeGraph:
         cdef uint32_t at = group.oldest
         cdef uint32_t wrong_then = 0
         cdef uint32_t right_then = 0
-        cdef uint32_t wrong_now, right_now, size, i
+        cdef uint32_t wrong = self.nr_base_entries + self.assumed_primitives
+        cdef uint32_t right = self.nr_base_entries + self.nr_primitives - self.nr_base_primitives
+        cdef uint32_t wrong_now, right_now, i
         for i in range(choice.count + 1):
             if i < choice.count:
                 candidate = &self.candidates[at - 1]
-                size = candidate.when + 1
+                wrong_now = growths((0 if candidate.known else wrong) + candidate.when + 1)
+                right_now = growths((0 if candidate.known else right) + candidate.when + 1)
                 at = candidate.younger
             else:
-                size = choice.when
-            wrong_now = growths(self.assumed_primitives + size)
-            right_now = growths(self.nr_primitives + size)
+                wrong_now = growths(wrong + choice.when)
+                right_now = growths(right + choice.when)
             if i and ((wrong_now - wrong_then) ^ (right_now - right_then)) & 1:
                 return False
             wrong_then, right_then = wrong_now, right_now
         return True
 
+    @property
+    def kept_primitives(self) -> int:
+        """How many types pass 1 has kept so far, those of the base aside."""
+        return self.nr_primitives - self.nr_base_primitives
+
     def choices_hold(self) -> bool:
         """Whether every choice among several candidates was libbpf's, now that all units are in."""
         cdef uint32_t i
-        if self.assumed_primitives != self.nr_primitives:
+        if self.assumed_primitives != self.nr_primitives - self.nr_base_primitives:
             for i in range(self.nr_choices):
                 if not self.choice_holds(&self.choices[i]):
                     return False
@@ -521,12 +675,18 @@ cdef class TypeGraph:
         cdef int equal
         if group == NULL:
             return -1
-        self.turn(group, self.assumed_primitives + self.nr_structs)
+        self.turn(group, self.table_size())
         at = self.first_candidate(group)
         while at:
             equal = self.equivalent(node, self.candidates[at - 1].node)
             if equal < 0:
                 return -1
+            if equal and self.adjusts_base:
+                # A base does not change, so this is another type; but what
+                # its declarations mean for us is known from here on.
+                if not chosen and self.accept() < 0:
+                    return -1
+                equal = 0
             if chosen:
                 others = True
                 if equal:
@@ -538,7 +698,7 @@ cdef class TypeGraph:
             at = self.next_candidate(group, at)
         if chosen == 0:
             self.nodes[node].map = node
-            if self.add_candidate(group, node, self.assumed_primitives + self.nr_structs) < 0:
+            if self.add_candidate(group, node, self.nr_structs, False) < 0:
                 return -1
             self.nr_structs += 1
             return 0
@@ -554,6 +714,7 @@ cdef class TypeGraph:
         for i in range(self.nr_assumed):
             self.nodes[self.assumed[i]].hypothesis = NONE
         self.nr_assumed = 0
+        self.adjusts_base = False
 
     cdef int equivalent(self, uint32_t candidate, uint32_t canonical) noexcept nogil:
         """Compare two graphs side by side; 1: the same, as `hypothesis` says node by node; 0: not; -1: `fault`.
@@ -624,7 +785,11 @@ cdef class TypeGraph:
         if kind != other:
             if kind == BTF_KIND_FWD:
                 return forward_kind(a) == other
-            return other == BTF_KIND_FWD and forward_kind(b) == kind
+            if other != BTF_KIND_FWD or forward_kind(b) != kind:
+                return 0
+            if canonical <= self.nr_base:
+                self.adjusts_base = True
+            return 1
         if is_enum(kind):
             return is_enum_forward(a) or is_enum_forward(b) or self.same_primitive(a, b)
         if is_primitive(kind):
@@ -731,6 +896,8 @@ cdef class TypeGraph:
                 self.nodes[canonical].map = target
                 if self.touch(canonical) < 0:
                     return -1
+            if self.adjusts_base:
+                continue
             if kind == BTF_KIND_FWD and other != BTF_KIND_FWD:
                 self.nodes[target].map = canonical
                 if self.touch(target) < 0:
@@ -747,7 +914,7 @@ cdef class TypeGraph:
 
     cdef uint32_t moved(self, uint32_t node) noexcept nogil:
         """Where a node that stays will be."""
-        return self.forward[node - self.start] if node >= self.start else node
+        return self.forward[node - self.start] if self.start and node >= self.start else node
 
     cdef int mark(self, uint32_t node) noexcept nogil:
         """A node that stays refers to this one: keep it too if comparisons have to see it as it is."""
@@ -1129,7 +1296,7 @@ cdef class TypeGraph:
                 self.nodes[slots[at]].hypothesis = 0
             else:
                 slots[at] = node
-        for node in range(1, self.nr_nodes):
+        for node in range(self.nr_base + 1, self.nr_nodes):
             if info_kind(self.nodes[node].info) != BTF_KIND_FWD or self.nodes[node].map != node:
                 continue
             at = <uint32_t>mix(0, self.nodes[node].name) & mask
@@ -1168,11 +1335,18 @@ cdef class TypeGraph:
         self.nr_settled = self.nr_refs
         for i in range(self.nr_refs):
             ref = &self.refs[i]
+            self.representative[i] = i
+            if i < self.nr_base_refs:
+                # As it is, whatever its declarations have come to mean for us.
+                if info_kind(ref.info) != BTF_KIND_VAR and self.find_ref(ref, &slot) == 0:
+                    self.ref_slots[slot] = i + 1
+                    if <uint64_t>i * 2 > self.ref_mask and self.grow_ref_slots() < 0:
+                        return -1
+                continue
             ref.ref = self.settled_key(ref.ref)
             if info_kind(ref.info) == BTF_KIND_FUNC_PROTO:
                 for k in range(info_vlen(ref.info)):
                     self.ref_rows[ref.extra + k].type = self.settled_key(self.ref_rows[ref.extra + k].type)
-            self.representative[i] = i
             if info_kind(ref.info) == BTF_KIND_VAR:
                 continue
             ref.hash = self.hash_ref(ref)
@@ -1181,4 +1355,6 @@ cdef class TypeGraph:
                 self.representative[i] = known - 1
             else:
                 self.ref_slots[slot] = i + 1
+                if <uint64_t>i * 2 > self.ref_mask and self.grow_ref_slots() < 0:
+                    return -1
         return 0

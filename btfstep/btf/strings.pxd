@@ -44,7 +44,8 @@ cdef class StringPool:
     cdef void *lock
     cdef SectionView debug_str
     cdef uint8_t *arena  # list of owned blocks, linked by their first bytes
-    cdef readonly uint64_t emitted_size  # bytes of the string section so far
+    cdef readonly uint64_t base_size  # bytes of the base's strings, which come before ours
+    cdef readonly uint64_t emitted_size  # bytes of the strings so far, the base's included
     cdef uint32_t *order  # ids in the order of emission
     cdef uint32_t order_count
     cdef uint32_t order_cap
@@ -61,6 +62,7 @@ cdef class StringPool:
     cdef uint32_t intern_str_offset(self, uint64_t offset) noexcept nogil
     cdef uint32_t emit(self, uint32_t id) noexcept nogil
     cdef int write_section(self, uint8_t *out) noexcept nogil
+    cdef int use_base(self, const uint8_t *text, uint32_t size, uint32_t *ids) except -1
     cdef uint32_t intern_bytes(self, bytes text) except? 0
     cdef bytes text(self, uint32_t id)
 

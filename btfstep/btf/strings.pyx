@@ -8,7 +8,7 @@ from cpython.pythread cimport (
 )
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memchr, memcmp, memcpy
+from libc.string cimport memchr, memcmp, memcpy, strlen
 
 from btfstep.btf.memory cimport load_acquire, mix, reserve, store_release
 
@@ -242,12 +242,40 @@ cdef class StringPool:
         store_release(offset, at)
         return at
 
+    cdef int use_base(self, const uint8_t *text, uint32_t size, uint32_t *ids) except -1:
+        """Let the strings of a base, `size` bytes that end in NUL and outlive the pool, be there already.
+
+        `ids`, of `size` elements, is filled with the number of the string that
+        starts at each offset; NO_NAME within strings.
+        """
+        cdef uint32_t at = 0
+        cdef uint32_t length, id, i
+        cdef uint32_t *offset
+        while at < size:
+            length = <uint32_t>strlen(<const char *>text + at)
+            id = self.intern(text + at, length)
+            if id == FAILED:
+                raise MemoryError
+            # Of equal strings libbpf takes the first.
+            offset = pool_offset(self, id)
+            if id and offset[0] == 0:
+                offset[0] = at
+            ids[at] = id
+            for i in range(1, length + 1):
+                ids[at + i] = NO_NAME
+            at += length + 1
+        self.base_size = self.emitted_size = size
+        return 0
+
     cdef int write_section(self, uint8_t *out) noexcept nogil:
-        """Write the string section, `emitted_size` bytes, to `out`."""
+        """Write the string section, `emitted_size` - `base_size` bytes, to `out`."""
         cdef uint32_t i
-        cdef uint64_t at = 1
+        cdef uint64_t at = 0
         cdef const Text *text
-        out[0] = 0
+        if self.base_size == 0:
+            # The empty string; a split one has its base's.
+            out[0] = 0
+            at = 1
         for i in range(self.order_count):
             text = pool_text(self, self.order[i])
             memcpy(out + at, text.bytes, text.length)

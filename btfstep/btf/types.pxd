@@ -23,6 +23,11 @@ TYPE_TAG.  STRUCT stands for UNION too.  Names are numbers of a StringPool.
 
 from libc.stdint cimport uint32_t, uint64_t
 
+from btfstep.btf.constants cimport (
+    BTF_KIND_ENUM, BTF_KIND_ENUM64, BTF_KIND_FLOAT, BTF_KIND_INT, BTF_KIND_STRUCT, BTF_KIND_UNION,
+)
+from btfstep.btf.memory cimport mix
+
 
 cdef struct Type:
     uint32_t name
@@ -36,3 +41,24 @@ cdef struct Row:
     uint32_t name
     uint32_t type
     uint32_t value
+
+
+# Type.hash: `hash_type` of the fixed part, then one of the others for each row.
+
+cdef inline uint64_t hash_type(
+    unsigned int kind, uint32_t info, uint32_t name, uint32_t ref, uint32_t extra
+) noexcept nogil:
+    cdef uint64_t h = mix(info, name)
+    if kind == BTF_KIND_INT or kind == BTF_KIND_FLOAT:
+        return mix(mix(h, ref), extra)
+    if kind == BTF_KIND_STRUCT or kind == BTF_KIND_UNION or kind == BTF_KIND_ENUM or kind == BTF_KIND_ENUM64:
+        return mix(h, ref)
+    return h
+
+
+cdef inline uint64_t hash_member(uint64_t h, const Row *row) noexcept nogil:
+    return mix(h, <uint64_t>row.name << 32 | row.value)
+
+
+cdef inline uint64_t hash_enumerator(uint64_t h, const Row *row) noexcept nogil:
+    return mix(mix(h, <uint64_t>row.name << 32 | row.value), row.type)

@@ -116,7 +116,7 @@ cdef class Writer:
         return 0
 
     cdef int number(self) except -1:
-        """Give ids from 1 on to all types that stand for themselves, in the order in which they came."""
+        """Give ids, from the base's last on, to all types that stand for themselves, in the order in which they came."""
         cdef TypeGraph g = self.graph
         cdef uint32_t i
         self.places = <Place *>malloc((<size_t>g.nr_nodes + g.nr_refs + 1) * sizeof(Place))
@@ -124,12 +124,16 @@ cdef class Writer:
         self.ref_ids = <uint32_t *>calloc(<size_t>g.nr_refs + 1, sizeof(uint32_t))
         if not (self.places and self.node_ids and self.ref_ids):
             raise MemoryError
-        for i in range(1, g.nr_nodes):
+        for i in range(1, g.nr_base + 1):
+            self.node_ids[i] = i
+        for i in range(g.nr_base_refs):
+            self.ref_ids[i] = <uint32_t>g.refs[i].position
+        for i in range(g.nr_base + 1, g.nr_nodes):
             if g.nodes[i].map == i:
                 self.places[self.nr_places].position = g.positions[i]
                 self.places[self.nr_places].key = i
                 self.nr_places += 1
-        for i in range(g.nr_refs):
+        for i in range(g.nr_base_refs, g.nr_refs):
             if g.settled_key(REF | i) == (<uint32_t>REF | i):
                 self.places[self.nr_places].position = g.refs[i].position
                 self.places[self.nr_places].key = REF | i
@@ -137,9 +141,9 @@ cdef class Writer:
         qsort(self.places, self.nr_places, sizeof(Place), by_position)
         for i in range(self.nr_places):
             if self.places[i].key & REF:
-                self.ref_ids[self.places[i].key & ~<uint32_t>REF] = i + 1
+                self.ref_ids[self.places[i].key & ~<uint32_t>REF] = g.nr_base + i + 1
             else:
-                self.node_ids[self.places[i].key] = i + 1
+                self.node_ids[self.places[i].key] = g.nr_base + i + 1
         return 0
 
     cdef uint32_t id_of_key(self, uint32_t key) noexcept nogil:
@@ -242,7 +246,7 @@ cdef class Writer:
             size += 12 + 12 * <uint64_t>length
         if (size + layout_size + g.strings.emitted_size + header) >> 32:
             raise EncodeError("the BTF would be larger than 4 GiB")
-        string_size = <uint32_t>g.strings.emitted_size
+        string_size = <uint32_t>(g.strings.emitted_size - g.strings.base_size)
         out = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>(header + size + layout_size + string_size))
         self.at = <uint8_t *>PyBytes_AS_STRING(out)
         # magic, version, flags

@@ -20,6 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from btfstep.btf.reader import BtfReader
     from btfstep.encode.record import UnitRecord
     from btfstep.encode.settings import EncodeSettings
 
@@ -29,19 +30,31 @@ BATCH = 1 << 18
 
 
 def encode_file(
-    path: str, *, jobs: int, options: EncodeSettings, log: Callable[[str], None] | None = None
+    path: str,
+    *,
+    jobs: int,
+    options: EncodeSettings,
+    log: Callable[[str], None] | None = None,
+    base: BtfReader | None = None,
 ) -> bytes | None:
     """Encode the DWARF of the ELF file `path` with `jobs` threads; None if it has none.
 
+    `base`: the BTF that the result is to be split from.
     `log` is called with a line for each stage and for each function left out.
 
     Raises FormatError, EncodeError, OSError.
     """
     with ElfImage.open(path) as image:
-        return _encode(image, jobs, options, log)
+        return _encode(image, jobs, options, log, base)
 
 
-def _encode(image: ElfImage, jobs: int, options: EncodeSettings, log: Callable[[str], None] | None) -> bytes | None:
+def _encode(
+    image: ElfImage,
+    jobs: int,
+    options: EncodeSettings,
+    log: Callable[[str], None] | None,
+    base: BtfReader | None,
+) -> bytes | None:
     stages = _Stages(log)
     features = options.features
     symbols = SymbolTable(image)
@@ -59,26 +72,27 @@ def _encode(image: ElfImage, jobs: int, options: EncodeSettings, log: Callable[[
     # one does (see btf/graph.pxd), and is known only afterwards.
     assumed = 0
     while True:
-        graph, selector = _collect(context, symbols, jobs, assumed)
+        graph, selector = _collect(context, symbols, jobs, assumed, base)
         if graph.choices_hold():
             break
         stages.end("encode units, to be repeated")
-        assumed = graph.nr_primitives
+        assumed = graph.kept_primitives
         context = EncodeContext(image, options, symbols)
     stages.end("encode units")
 
     selector.select(graph, features, log)
     writer = Writer(graph, image.big_endian, [section.name for section in image.sections])
-    data: bytes = writer.write(features.layout)
+    # Readers of split BTF have the base's description of kinds.
+    data: bytes = writer.write(features.layout and base is None)
     stages.end("choose functions and write")
     return data
 
 
 def _collect(
-    context: EncodeContext, symbols: SymbolTable, jobs: int, assumed: int
+    context: EncodeContext, symbols: SymbolTable, jobs: int, assumed: int, base: BtfReader | None
 ) -> tuple[TypeGraph, FunctionSelector]:
     """Decode all units in parallel, and merge them in order."""
-    graph = TypeGraph(context.strings, assumed)
+    graph = TypeGraph(context.strings, assumed, base)
     selector = FunctionSelector(symbols)
     spare: list[UnitRecord] = []
     merger = Merger(context, graph, selector, spare)

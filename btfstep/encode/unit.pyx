@@ -15,9 +15,9 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memset, strcmp, strlen, strncmp, strstr
 
 from btfstep.btf.constants cimport *
-from btfstep.btf.memory cimport load_acquire, mix, reserve
+from btfstep.btf.memory cimport load_acquire, reserve
 from btfstep.btf.strings cimport FAILED, NO_NAME, pool_at, pool_offset, pool_text
-from btfstep.btf.types cimport Row, Type
+from btfstep.btf.types cimport Row, Type, hash_enumerator, hash_member, hash_type
 from btfstep.dwarf.abbrev cimport (
     SLOT_ANNOTATION, SLOT_ARTIFICIAL, SLOT_BIT_OFFSET, SLOT_BIT_SIZE, SLOT_BYTE_SIZE, SLOT_CALLING,
     SLOT_CONST_VALUE, SLOT_COUNT, SLOT_DATA_BIT_OFFSET, SLOT_DECLARATION, SLOT_ENCODING, SLOT_EXTERNAL, SLOT_INLINE,
@@ -1335,12 +1335,12 @@ cdef class UnitEncoder:
             count = info_vlen(t.info)
             row = r.rows + t.extra
             if kind == BTF_KIND_STRUCT or kind == BTF_KIND_UNION:
-                h = mix(mix(t.info, t.name), t.ref)
+                h = hash_type(kind, t.info, t.name, t.ref, 0)
                 while count:
                     row.name = self.used_name(row.name)
                     failed |= row.name
                     row.type = self.resolve(row.type)
-                    h = mix(h, <uint64_t>row.name << 32 | row.value)
+                    h = hash_member(h, row)
                     row += 1
                     count -= 1
             elif kind == BTF_KIND_FUNC_PROTO:
@@ -1360,20 +1360,17 @@ cdef class UnitEncoder:
                         and r.types[target].extra >> 24 == BTF_INT_SIGNED
                     ):
                         t.info |= <uint32_t>1 << 31
-                h = mix(mix(t.info, t.name), t.ref)
+                h = hash_type(kind, t.info, t.name, t.ref, 0)
                 while count:
                     row.name = self.used_name(row.name)
                     failed |= row.name
-                    h = mix(mix(h, <uint64_t>row.name << 32 | row.value), row.type)
+                    h = hash_enumerator(h, row)
                     row += 1
                     count -= 1
-            elif kind == BTF_KIND_INT or kind == BTF_KIND_FLOAT:
-                h = mix(mix(mix(t.info, t.name), t.ref), t.extra)
-            elif kind == BTF_KIND_FWD:
-                h = mix(t.info, t.name)
             else:
-                t.ref = self.refers_to(t)
-                h = mix(t.info, t.name)
+                if kind != BTF_KIND_INT and kind != BTF_KIND_FLOAT and kind != BTF_KIND_FWD:
+                    t.ref = self.refers_to(t)
+                h = hash_type(kind, t.info, t.name, t.ref, t.extra)
             t.hash = h
         return fail_memory(&self.fault) if failed & NEW_NAME else 0
 
