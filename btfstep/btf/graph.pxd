@@ -85,7 +85,6 @@ cdef struct Pair:
     uint32_t candidate
     uint32_t canonical
     uint32_t next  # child
-    uint32_t count
 
 
 cdef struct Step:

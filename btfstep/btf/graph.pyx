@@ -724,8 +724,9 @@ cdef class TypeGraph:
         cdef Pair *pair
         cdef const Node *a
         cdef const Node *b
-        cdef uint32_t i
-        cdef unsigned int kind
+        cdef const Row *x
+        cdef const Row *y
+        cdef uint32_t i, count
         cdef int equal
         self.forget()
         self.nr_pairs = 0
@@ -735,21 +736,31 @@ cdef class TypeGraph:
             return equal
         while self.nr_pairs:
             pair = &self.pairs[self.nr_pairs - 1]
-            if pair.next == pair.count:
-                self.nr_pairs -= 1
-                continue
-            i = pair.next
-            pair.next += 1
             a = &self.nodes[pair.candidate]
             b = &self.nodes[pair.canonical]
-            kind = info_kind(a.info)
-            if is_composite(kind):
-                equal = self.compare(self.rows[a.extra + i].type, self.rows[b.extra + i].type)
-            elif kind == BTF_KIND_FUNC_PROTO and i:
-                equal = self.compare(self.rows[a.extra + i - 1].type, self.rows[b.extra + i - 1].type)
-            else:
+            x = self.rows + a.extra
+            y = self.rows + b.extra
+            i = pair.next
+            count = info_vlen(a.info)
+            equal = 1
+            if i == 0 and info_kind(a.info) == BTF_KIND_FUNC_PROTO:
                 equal = self.compare(a.ref, b.ref)
-            if equal <= 0:
+                # Parameters count from 1, behind the return type.
+                i = 1
+            if info_kind(a.info) == BTF_KIND_FUNC_PROTO:
+                while equal == 1 and i <= count:
+                    equal = self.compare(x[i - 1].type, y[i - 1].type)
+                    i += 1
+            else:
+                while equal == 1 and i < count:
+                    equal = self.compare(x[i].type, y[i].type)
+                    i += 1
+            if equal == 1:
+                self.nr_pairs -= 1
+            elif equal == 2:
+                # One level down first; this pair now lies under a new one.
+                self.pairs[self.nr_pairs - 2].next = i
+            else:
                 return equal
         return 1
 
@@ -758,57 +769,59 @@ cdef class TypeGraph:
         cdef const Node *a
         cdef const Node *b
         cdef Pair *pair
-        cdef uint32_t known, count, i
+        cdef uint32_t known, i
         cdef unsigned int kind, other
-        if self.resolve(candidate) == self.resolve(canonical):
-            return 1
-        if info_kind(self.nodes[canonical].info) == BTF_KIND_FWD:
-            # A declaration that has found its struct is followed, on this side only.
-            known = self.resolve(canonical)
-            if info_kind(self.nodes[known].info) != BTF_KIND_FWD:
-                canonical = known
-        known = self.nodes[canonical].hypothesis
-        if known != NONE:
-            # Compilers write some types twice in one unit.
-            return known == candidate or self.identical(known, candidate, IDENTICAL_DEPTH)
-        if reserve(<void **>&self.assumed, &self.assumed_cap, <uint64_t>self.nr_assumed + 1, sizeof(uint32_t)) < 0:
-            return fail_memory(&self.fault)
-        self.assumed[self.nr_assumed] = canonical
-        self.nr_assumed += 1
-        self.nodes[canonical].hypothesis = candidate
-        a = &self.nodes[candidate]
-        b = &self.nodes[canonical]
-        if a.name != b.name:
-            return 0
-        kind = info_kind(a.info)
-        other = info_kind(b.info)
-        if kind != other:
-            if kind == BTF_KIND_FWD:
-                return forward_kind(a) == other
-            if other != BTF_KIND_FWD or forward_kind(b) != kind:
+        # Along what refers to one type; structs and prototypes end the loop.
+        while True:
+            if self.resolve(candidate) == self.resolve(canonical):
+                return 1
+            if info_kind(self.nodes[canonical].info) == BTF_KIND_FWD:
+                # A declaration that has found its struct is followed, on this side only.
+                known = self.resolve(canonical)
+                if info_kind(self.nodes[known].info) != BTF_KIND_FWD:
+                    canonical = known
+            known = self.nodes[canonical].hypothesis
+            if known != NONE:
+                # Compilers write some types twice in one unit.
+                return known == candidate or self.identical(known, candidate, IDENTICAL_DEPTH)
+            if reserve(<void **>&self.assumed, &self.assumed_cap, <uint64_t>self.nr_assumed + 1, sizeof(uint32_t)) < 0:
+                return fail_memory(&self.fault)
+            self.assumed[self.nr_assumed] = canonical
+            self.nr_assumed += 1
+            self.nodes[canonical].hypothesis = candidate
+            a = &self.nodes[candidate]
+            b = &self.nodes[canonical]
+            if a.name != b.name:
                 return 0
-            if canonical <= self.nr_base:
-                self.adjusts_base = True
-            return 1
-        if is_enum(kind):
-            return is_enum_forward(a) or is_enum_forward(b) or self.same_primitive(a, b)
-        if is_primitive(kind):
-            return self.same_primitive(a, b)
-        count = 1
-        if is_composite(kind):
-            if not self.alike(a, b):
-                return 0
-            count = info_vlen(a.info)
-        elif kind == BTF_KIND_ARRAY:
-            if a.extra != b.extra:
-                return 0
-        elif a.info != b.info:
-            return 0
-        elif kind == BTF_KIND_FUNC_PROTO:
-            count = info_vlen(a.info) + 1
-            for i in range(count - 1):
-                if self.rows[a.extra + i].name != self.rows[b.extra + i].name:
+            kind = info_kind(a.info)
+            other = info_kind(b.info)
+            if kind != other:
+                if kind == BTF_KIND_FWD:
+                    return forward_kind(a) == other
+                if other != BTF_KIND_FWD or forward_kind(b) != kind:
                     return 0
+                if canonical <= self.nr_base:
+                    self.adjusts_base = True
+                return 1
+            if is_enum(kind):
+                return is_enum_forward(a) or is_enum_forward(b) or self.same_primitive(a, b)
+            if is_primitive(kind):
+                return self.same_primitive(a, b)
+            if is_composite(kind):
+                if not self.alike(a, b):
+                    return 0
+                break
+            if kind == BTF_KIND_ARRAY:
+                if a.extra != b.extra:
+                    return 0
+            elif a.info != b.info:
+                return 0
+            elif kind == BTF_KIND_FUNC_PROTO:
+                for i in range(info_vlen(a.info)):
+                    if self.rows[a.extra + i].name != self.rows[b.extra + i].name:
+                        return 0
+                break
+            candidate, canonical = a.ref, b.ref
         if reserve(<void **>&self.pairs, &self.pairs_cap, <uint64_t>self.nr_pairs + 1, sizeof(Pair)) < 0:
             return fail_memory(&self.fault)
         pair = &self.pairs[self.nr_pairs]
@@ -816,7 +829,6 @@ cdef class TypeGraph:
         pair.candidate = candidate
         pair.canonical = canonical
         pair.next = 0
-        pair.count = count
         return 2
 
     cdef bint identical(self, uint32_t a_id, uint32_t b_id, int depth) noexcept nogil:
@@ -1074,7 +1086,15 @@ cdef class TypeGraph:
         cdef Step *step
         self.nr_steps = 0
         for node in range(self.start, self.nr_nodes):
-            if self.ref_of[node] or not is_reference(info_kind(self.nodes[node].info)):
+            t = &self.nodes[node]
+            if self.ref_of[node] or not is_reference(info_kind(t.info)):
+                continue
+            if info_kind(t.info) != BTF_KIND_FUNC_PROTO and (
+                not is_reference(info_kind(self.nodes[t.ref].info)) or 0 < self.ref_of[t.ref] < IN_PROGRESS
+            ):
+                # The common case: what it refers to is merged already, or is none of this pass.
+                if self.merge_ref(node) < 0:
+                    return -1
                 continue
             if self.visit_ref(node) < 0:
                 return -1
