@@ -205,6 +205,19 @@ cdef class FunctionSelector:
                         return i + 1
         return 0
 
+    cdef void addressed_first(self, const SavedFunction **run, uint32_t count) noexcept nogil:
+        """Put the definitions that have code before those that do not."""
+        cdef const SavedFunction *f
+        cdef uint32_t i, k
+        cdef uint32_t addressed = 0
+        for i in range(count):
+            f = run[i]
+            if f.address:
+                for k in range(i, addressed, -1):
+                    run[k] = run[k - 1]
+                run[addressed] = f
+                addressed += 1
+
     def select(self, TypeGraph graph not None, features, log=None) -> None:
         """List the functions that qualify, sorted by name; `graph` has to be settled.
 
@@ -241,12 +254,17 @@ cdef class FunctionSelector:
                 if count == 0:
                     continue
                 elf = &self.symbols.functions[symbol]
+                if true_signature:
+                    self.addressed_first(order + starts[symbol], count)
                 first = <SavedFunction *>order[starts[symbol]]
                 why = None
                 for i in range(1, count):
                     f = <SavedFunction *>order[starts[symbol] + i]
                     f.flags |= first.flags & SHARED_FLAGS
-                    if not f.flags & (FUNCTION_UNEXPECTED_REGISTER | FUNCTION_INCONSISTENT | FUNCTION_REORDERED):
+                    # For the true signature, what the source says elsewhere does not matter.
+                    if not (true_signature and first.address and not f.address) and not f.flags & (
+                        FUNCTION_UNEXPECTED_REGISTER | FUNCTION_INCONSISTENT | FUNCTION_REORDERED
+                    ):
                         why = self.mismatch(graph, first, f)
                         if why is not None:
                             f.flags |= FUNCTION_INCONSISTENT
