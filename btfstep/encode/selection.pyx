@@ -254,8 +254,7 @@ cdef class FunctionSelector:
                 if count == 0:
                     continue
                 elf = &self.symbols.functions[symbol]
-                if true_signature:
-                    self.addressed_first(order + starts[symbol], count)
+                self.addressed_first(order + starts[symbol], count)
                 first = <SavedFunction *>order[starts[symbol]]
                 why = None
                 for i in range(1, count):
