@@ -26,10 +26,11 @@ Single-threaded, without the GIL.  A type costs about 30 ns; memory is that of
 the result, about 60 bytes for a type and 12 for a member.
 """
 
+cimport cython
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from btfstep.btf.strings cimport StringPool
-from btfstep.btf.types cimport Row, Type
+from btfstep.btf.types cimport Row
 from btfstep.dwarf.sections cimport Fault
 from btfstep.encode.record cimport Record
 
@@ -54,11 +55,13 @@ cdef struct Candidate:
     uint32_t before  # index + 1 in `candidates` of the one tried before it, as the group lies
     uint32_t behind
     uint32_t younger  # index + 1 of the group's next one by age
+    uint32_t group
 
 
 cdef struct Group:
     # Candidates that look the same by themselves, in the order in which libbpf tries them.
     uint64_t hash
+    uint32_t node  # of one of them
     uint32_t front  # index + 1
     uint32_t back
     uint32_t oldest
@@ -96,17 +99,27 @@ cdef struct Secinfo:
     uint32_t order
 
 
+cdef struct Node:
+    # A Type with what pass 1 and 2 know of it: one cache line has it all.
+    uint64_t hash
+    uint32_t name
+    uint32_t info
+    uint32_t ref
+    uint32_t extra
+    uint32_t map  # the node that stands for it; NONE: not known yet
+    uint32_t hypothesis  # what it would be in the comparison at hand; NONE
+
+
+@cython.final
 cdef class TypeGraph:
     cdef readonly StringPool strings
     cdef Fault fault
-    cdef Type *nodes
+    cdef Node *nodes
     cdef Row *rows
     cdef uint64_t *positions  # of each node, among all types of all units
-    cdef uint32_t *map  # node -> the one that stands for it; NONE: not known yet
-    cdef uint32_t *hypothesis  # node -> what it would be; NONE
     cdef uint32_t *ref_of  # reference node -> 1 + number in `refs`
     cdef uint32_t *forward  # unit's node -> number after the move
-    cdef uint32_t nr_nodes, nodes_cap, positions_cap, map_cap, hypothesis_cap, ref_of_cap, forward_cap
+    cdef uint32_t nr_nodes, nodes_cap, positions_cap, ref_of_cap, forward_cap
     cdef uint32_t nr_rows, rows_cap
     cdef uint32_t start  # first node of the unit at hand
     cdef uint32_t start_row
@@ -171,7 +184,7 @@ cdef class TypeGraph:
     cdef int append_unit(self, const Record *record) noexcept nogil
     cdef void append_node(self, uint64_t position) noexcept nogil
     cdef int merge_primitives(self) noexcept nogil
-    cdef bint same_primitive(self, const Type *a, const Type *b) noexcept nogil
+    cdef bint same_primitive(self, const Node *a, const Node *b) noexcept nogil
     cdef uint32_t find_primitive(self, uint32_t node, uint32_t *slot) noexcept nogil
     cdef int keep_primitive(self, uint32_t node) noexcept nogil
     cdef int merge_enumeration(self, uint32_t node) noexcept nogil
@@ -182,7 +195,7 @@ cdef class TypeGraph:
     cdef uint32_t next_candidate(self, const Group *group, uint32_t at) noexcept nogil
     cdef int note_choice(self, const Group *group) noexcept nogil
     cdef bint choice_holds(self, const Choice *choice) noexcept nogil
-    cdef bint alike(self, const Type *a, const Type *b) noexcept nogil
+    cdef bint alike(self, const Node *a, const Node *b) noexcept nogil
     cdef int merge_structs(self) noexcept nogil
     cdef int merge_struct(self, uint32_t node) noexcept nogil
     cdef void forget(self) noexcept nogil

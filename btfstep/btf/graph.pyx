@@ -46,11 +46,11 @@ cdef inline bint is_reference(unsigned int kind) noexcept nogil:
     )
 
 
-cdef inline bint is_enum_forward(const Type *t) noexcept nogil:
+cdef inline bint is_enum_forward(const Node *t) noexcept nogil:
     return is_enum(info_kind(t.info)) and info_vlen(t.info) == 0
 
 
-cdef inline unsigned int forward_kind(const Type *t) noexcept nogil:
+cdef inline unsigned int forward_kind(const Node *t) noexcept nogil:
     """The kind that a forward declaration stands for."""
     return BTF_KIND_UNION if t.info >> 31 else BTF_KIND_STRUCT
 
@@ -90,10 +90,10 @@ cdef class TypeGraph:
         self.ref_slots = <uint32_t *>calloc(<size_t>self.ref_mask + 1, sizeof(uint32_t))
         if not (self.primitive_slots and self.group_slots and self.ref_slots) or self.reserve_nodes(1) < 0:
             raise MemoryError
-        memset(&self.nodes[0], 0, sizeof(Type))  # void
+        memset(&self.nodes[0], 0, sizeof(Node))  # void
         self.positions[0] = 0
-        self.map[0] = 0
-        self.hypothesis[0] = NONE
+        self.nodes[0].map = 0
+        self.nodes[0].hypothesis = NONE
         self.ref_of[0] = 0
         self.nr_nodes = 1
 
@@ -101,8 +101,6 @@ cdef class TypeGraph:
         free(self.nodes)
         free(self.rows)
         free(self.positions)
-        free(self.map)
-        free(self.hypothesis)
         free(self.ref_of)
         free(self.forward)
         free(self.assumed)
@@ -138,10 +136,8 @@ cdef class TypeGraph:
 
     cdef int reserve_nodes(self, uint64_t count) noexcept nogil:
         if (
-            reserve(<void **>&self.nodes, &self.nodes_cap, count, sizeof(Type)) < 0
+            reserve(<void **>&self.nodes, &self.nodes_cap, count, sizeof(Node)) < 0
             or reserve(<void **>&self.positions, &self.positions_cap, count, sizeof(uint64_t)) < 0
-            or reserve(<void **>&self.map, &self.map_cap, count, sizeof(uint32_t)) < 0
-            or reserve(<void **>&self.hypothesis, &self.hypothesis_cap, count, sizeof(uint32_t)) < 0
             or reserve(<void **>&self.ref_of, &self.ref_of_cap, count, sizeof(uint32_t)) < 0
         ):
             return fail_memory(&self.fault)
@@ -149,8 +145,8 @@ cdef class TypeGraph:
 
     cdef void append_node(self, uint64_t position) noexcept nogil:
         """One more node, whose Type is there already and whose room was reserved."""
-        self.map[self.nr_nodes] = NONE
-        self.hypothesis[self.nr_nodes] = NONE
+        self.nodes[self.nr_nodes].map = NONE
+        self.nodes[self.nr_nodes].hypothesis = NONE
         self.ref_of[self.nr_nodes] = 0
         self.positions[self.nr_nodes] = position
         self.nr_nodes += 1
@@ -160,7 +156,8 @@ cdef class TypeGraph:
         cdef uint32_t count = r.nr_types
         cdef uint32_t shift, i, k
         cdef unsigned int kind
-        cdef Type *t
+        cdef const Type *type
+        cdef Node *t
         cdef Row *row
         # The last unit's leavings go only now: its keys were needed until here.
         if self.move_kept() < 0:
@@ -181,10 +178,14 @@ cdef class TypeGraph:
             return fail(&self.fault, "more types than BTF can number", SEC_INFO, 0)
         if r.nr_rows:
             memcpy(self.rows + self.nr_rows, r.rows, <size_t>r.nr_rows * sizeof(Row))
-        if count:
-            memcpy(self.nodes + self.start, r.types + 1, <size_t>count * sizeof(Type))
         for i in range(count):
+            type = &r.types[i + 1]
             t = &self.nodes[self.start + i]
+            t.hash = type.hash
+            t.name = type.name
+            t.info = type.info
+            t.ref = type.ref
+            t.extra = type.extra
             kind = info_kind(t.info)
             if is_composite(kind) or kind == BTF_KIND_FUNC_PROTO:
                 t.extra += self.start_row
@@ -221,13 +222,13 @@ cdef class TypeGraph:
 
     cdef uint32_t resolve(self, uint32_t node) noexcept nogil:
         """What stands for a node, as far as that is known."""
-        while self.map[node] != NONE and self.map[node] != node:
-            node = self.map[node]
+        while self.nodes[node].map != NONE and self.nodes[node].map != node:
+            node = self.nodes[node].map
         return node
 
     # Pass 1
 
-    cdef bint same_primitive(self, const Type *a, const Type *b) noexcept nogil:
+    cdef bint same_primitive(self, const Node *a, const Node *b) noexcept nogil:
         cdef unsigned int kind = info_kind(a.info)
         cdef const Row *x
         cdef const Row *y
@@ -249,7 +250,7 @@ cdef class TypeGraph:
 
     cdef uint32_t find_primitive(self, uint32_t node, uint32_t *slot) noexcept nogil:
         """The kept type that equals `node`, or 0 and the slot where it would go."""
-        cdef const Type *t = &self.nodes[node]
+        cdef const Node *t = &self.nodes[node]
         cdef uint32_t at = <uint32_t>t.hash & self.primitive_mask
         cdef uint32_t known
         while self.primitive_slots[at]:
@@ -263,7 +264,7 @@ cdef class TypeGraph:
     cdef int keep_primitive(self, uint32_t node) noexcept nogil:
         cdef uint32_t mask, i, at
         cdef uint32_t *grown
-        self.map[node] = node
+        self.nodes[node].map = node
         if reserve(<void **>&self.primitives, &self.primitives_cap, <uint64_t>self.nr_primitives + 1, sizeof(uint32_t)) < 0:
             return fail_memory(&self.fault)
         if <uint64_t>self.nr_primitives * 2 > self.primitive_mask:
@@ -298,15 +299,15 @@ cdef class TypeGraph:
                 continue
             known = self.find_primitive(node, &slot)
             if known:
-                self.map[node] = known
+                self.nodes[node].map = known
             elif self.keep_primitive(node) < 0:
                 return -1
         return 0
 
     cdef int merge_enumeration(self, uint32_t node) noexcept nogil:
         """Like other primitives, but a forward declaration gives way to what it declares."""
-        cdef const Type *t = &self.nodes[node]
-        cdef const Type *other
+        cdef const Node *t = &self.nodes[node]
+        cdef const Node *other
         cdef bint forward = is_enum_forward(t)
         cdef Group *group = self.find_group(node, mix(BTF_KIND_ENUM, t.name), True)
         cdef uint32_t known, slot, at
@@ -316,7 +317,7 @@ cdef class TypeGraph:
             # No forward declaration of this name: only an equal one matters.
             known = self.find_primitive(node, &slot)
             if known:
-                self.map[node] = known
+                self.nodes[node].map = known
                 return 0
         else:
             self.turn(group, self.nr_primitives)
@@ -325,11 +326,11 @@ cdef class TypeGraph:
                 known = self.candidates[at - 1].node
                 other = &self.nodes[known]
                 if forward or self.same_primitive(t, other):
-                    self.map[node] = known
+                    self.nodes[node].map = known
                     return 0
                 if is_enum_forward(other):
                     # Each full definition takes it over from the one before.
-                    self.map[known] = node
+                    self.nodes[known].map = node
                     if self.touch(known) < 0:
                         return -1
                 at = self.next_candidate(group, at)
@@ -346,8 +347,8 @@ cdef class TypeGraph:
 
         `by_name`: of enumerations, which belong together by their names alone.
         """
-        cdef const Type *t = &self.nodes[node]
-        cdef const Type *member
+        cdef const Node *t = &self.nodes[node]
+        cdef const Node *member
         cdef Group *group
         cdef uint32_t at = <uint32_t>hash & self.group_mask
         cdef uint32_t mask, i
@@ -355,7 +356,7 @@ cdef class TypeGraph:
         while self.group_slots[at]:
             group = &self.groups[self.group_slots[at] - 1]
             if group.hash == hash:
-                member = &self.nodes[self.candidates[group.front - 1].node]
+                member = &self.nodes[group.node]
                 if is_enum(info_kind(member.info)) == by_name:
                     if member.name == t.name if by_name else self.alike(member, t):
                         return group
@@ -384,6 +385,7 @@ cdef class TypeGraph:
         self.nr_groups += 1
         memset(group, 0, sizeof(Group))
         group.hash = hash
+        group.node = node
         self.group_slots[at] = self.nr_groups
         return group
 
@@ -406,6 +408,7 @@ cdef class TypeGraph:
         new.node = node
         new.when = self.nr_structs
         new.before = new.behind = new.younger = 0
+        new.group = <uint32_t>(group - self.groups)
         self.nr_candidates = index
         group.count += 1
         if group.front == 0:
@@ -479,7 +482,7 @@ cdef class TypeGraph:
 
     # Pass 2
 
-    cdef bint alike(self, const Type *a, const Type *b) noexcept nogil:
+    cdef bint alike(self, const Node *a, const Node *b) noexcept nogil:
         """Whether two structs, unions or typedefs look the same, apart from the types they refer to."""
         cdef const Row *x
         cdef const Row *y
@@ -502,7 +505,7 @@ cdef class TypeGraph:
         cdef unsigned int kind
         for node in range(self.start, self.nr_nodes):
             kind = info_kind(self.nodes[node].info)
-            if (is_composite(kind) or kind == BTF_KIND_TYPEDEF) and self.map[node] == NONE:
+            if (is_composite(kind) or kind == BTF_KIND_TYPEDEF) and self.nodes[node].map == NONE:
                 if self.merge_struct(node) < 0:
                     return -1
         return 0
@@ -532,7 +535,7 @@ cdef class TypeGraph:
                 chosen = at
             at = self.next_candidate(group, at)
         if chosen == 0:
-            self.map[node] = node
+            self.nodes[node].map = node
             if self.add_candidate(group, node, self.assumed_primitives + self.nr_structs) < 0:
                 return -1
             self.nr_structs += 1
@@ -541,13 +544,13 @@ cdef class TypeGraph:
             return -1
         if self.accept() < 0:
             return -1
-        self.map[node] = self.candidates[chosen - 1].node
+        self.nodes[node].map = self.candidates[chosen - 1].node
         return 0
 
     cdef void forget(self) noexcept nogil:
         cdef uint32_t i
         for i in range(self.nr_assumed):
-            self.hypothesis[self.assumed[i]] = NONE
+            self.nodes[self.assumed[i]].hypothesis = NONE
         self.nr_assumed = 0
 
     cdef int equivalent(self, uint32_t candidate, uint32_t canonical) noexcept nogil:
@@ -556,8 +559,8 @@ cdef class TypeGraph:
         An explicit stack: kernels are thousands of types deep.
         """
         cdef Pair *pair
-        cdef const Type *a
-        cdef const Type *b
+        cdef const Node *a
+        cdef const Node *b
         cdef uint32_t i
         cdef unsigned int kind
         cdef int equal
@@ -589,8 +592,8 @@ cdef class TypeGraph:
 
     cdef int compare(self, uint32_t candidate, uint32_t canonical) noexcept nogil:
         """One pair: 0 or 1 where that is known at once, 2 when its children are next, -1 with `fault`."""
-        cdef const Type *a
-        cdef const Type *b
+        cdef const Node *a
+        cdef const Node *b
         cdef Pair *pair
         cdef uint32_t known, count, i
         cdef unsigned int kind, other
@@ -601,7 +604,7 @@ cdef class TypeGraph:
             known = self.resolve(canonical)
             if info_kind(self.nodes[known].info) != BTF_KIND_FWD:
                 canonical = known
-        known = self.hypothesis[canonical]
+        known = self.nodes[canonical].hypothesis
         if known != NONE:
             # Compilers write some types twice in one unit.
             return known == candidate or self.identical(known, candidate, IDENTICAL_DEPTH)
@@ -609,7 +612,7 @@ cdef class TypeGraph:
             return fail_memory(&self.fault)
         self.assumed[self.nr_assumed] = canonical
         self.nr_assumed += 1
-        self.hypothesis[canonical] = candidate
+        self.nodes[canonical].hypothesis = candidate
         a = &self.nodes[candidate]
         b = &self.nodes[canonical]
         if a.name != b.name:
@@ -654,8 +657,8 @@ cdef class TypeGraph:
 
         Elements of arrays are not looked at, which is libbpf's behaviour.
         """
-        cdef const Type *a
-        cdef const Type *b
+        cdef const Node *a
+        cdef const Node *b
         cdef const Row *x
         cdef const Row *y
         cdef unsigned int kind
@@ -718,21 +721,21 @@ cdef class TypeGraph:
         cdef uint32_t i, canonical, target
         cdef unsigned int kind, other
         for i in range(self.nr_assumed):
-            target = self.resolve(self.hypothesis[self.assumed[i]])
+            target = self.resolve(self.nodes[self.assumed[i]].hypothesis)
             canonical = self.resolve(self.assumed[i])
             kind = info_kind(self.nodes[target].info)
             other = info_kind(self.nodes[canonical].info)
             if kind != BTF_KIND_FWD and other == BTF_KIND_FWD:
-                self.map[canonical] = target
+                self.nodes[canonical].map = target
                 if self.touch(canonical) < 0:
                     return -1
             if kind == BTF_KIND_FWD and other != BTF_KIND_FWD:
-                self.map[target] = canonical
+                self.nodes[target].map = canonical
                 if self.touch(target) < 0:
                     return -1
             # A struct of the unit that is now known to be a kept one.
-            if is_composite(kind) and other != BTF_KIND_FWD and self.map[canonical] != NONE and self.map[target] == NONE:
-                self.map[target] = canonical
+            if is_composite(kind) and other != BTF_KIND_FWD and self.nodes[canonical].map != NONE and self.nodes[target].map == NONE:
+                self.nodes[target].map = canonical
         return 0
 
     # What stays of the unit
@@ -743,7 +746,7 @@ cdef class TypeGraph:
 
     cdef int mark(self, uint32_t node) noexcept nogil:
         """A node that stays refers to this one: keep it too if comparisons have to see it as it is."""
-        cdef const Type *t = &self.nodes[node]
+        cdef const Node *t = &self.nodes[node]
         if node < self.start or self.forward[node - self.start]:
             return 0
         if is_enum_forward(t):
@@ -761,7 +764,7 @@ cdef class TypeGraph:
         cdef uint32_t count = self.nr_nodes - self.start
         cdef uint32_t node, i, k, next
         cdef unsigned int kind
-        cdef const Type *t
+        cdef const Node *t
         memset(self.forward, 0, <size_t>count * sizeof(uint32_t))
         self.nr_steps = 0
         # Also forward declarations that found what they declare: later ones are compared with them.
@@ -801,7 +804,7 @@ cdef class TypeGraph:
         cdef uint32_t i, k, node, to, row, length, target
         cdef uint32_t kept = 0
         cdef unsigned int kind
-        cdef Type *t
+        cdef Node *t
         if self.start == 0:
             return 0
         self.forget()
@@ -814,20 +817,21 @@ cdef class TypeGraph:
             else:
                 self.stay[i] = self.moved(self.resolve(node))
         for i in range(self.nr_touched):
-            self.map[self.touched[i]] = self.moved(self.resolve(self.touched[i]))
+            self.nodes[self.touched[i]].map = self.moved(self.resolve(self.touched[i]))
         self.nr_touched = 0
         for i in range(self.start_primitives, self.nr_primitives):
             self.primitives[i] = self.moved(self.primitives[i])
         for i in range(self.start_candidates, self.nr_candidates):
             self.candidates[i].node = self.moved(self.candidates[i].node)
+            self.groups[self.candidates[i].group].node = self.candidates[i].node
         if self.index_type >= self.start:
             self.index_type = self.moved(self.resolve(self.index_type))
         # What a kept node stands for has to be known before any of them moves.
         for i in range(count):
             node = self.start + i
-            if self.forward[i] and self.map[node] != NONE:
+            if self.forward[i] and self.nodes[node].map != NONE:
                 target = self.resolve(node)
-                self.hypothesis[node] = self.moved(target)
+                self.nodes[node].hypothesis = self.moved(target)
         row = self.start_row
         for i in range(count):
             to = self.forward[i]
@@ -836,10 +840,10 @@ cdef class TypeGraph:
             node = self.start + i
             t = &self.nodes[to]
             t[0] = self.nodes[node]
+            t.map = t.hypothesis
+            t.hypothesis = NONE
             self.positions[to] = self.positions[node]
             self.ref_of[to] = self.ref_of[node]
-            self.map[to] = self.hypothesis[node]
-            self.hypothesis[node] = NONE
             kind = info_kind(t.info)
             if is_composite(kind) or is_enum(kind) or kind == BTF_KIND_FUNC_PROTO:
                 # Rows lie in the order of their types, so they move down too.
@@ -891,7 +895,7 @@ cdef class TypeGraph:
     cdef int merge_refs(self) noexcept nogil:
         """Depth first from each id in turn, as libbpf does: children are merged before what refers to them."""
         cdef uint32_t node, i
-        cdef const Type *t
+        cdef const Node *t
         cdef Step *step
         self.nr_steps = 0
         for node in range(self.start, self.nr_nodes):
@@ -917,7 +921,7 @@ cdef class TypeGraph:
         return 0
 
     cdef int merge_ref(self, uint32_t node) noexcept nogil:
-        cdef const Type *t = &self.nodes[node]
+        cdef const Node *t = &self.nodes[node]
         cdef unsigned int kind = info_kind(t.info)
         cdef uint32_t count = info_vlen(t.info) if kind == BTF_KIND_FUNC_PROTO else 0
         cdef uint32_t i, ref
@@ -1106,28 +1110,28 @@ cdef class TypeGraph:
             return fail_memory(&self.fault)
         # A slot holds a struct; its hypothesis, unused by now, is set when the name is not unique.
         for node in range(1, self.nr_nodes):
-            if not is_composite(info_kind(self.nodes[node].info)) or self.map[node] != node:
+            if not is_composite(info_kind(self.nodes[node].info)) or self.nodes[node].map != node:
                 continue
             at = <uint32_t>mix(0, self.nodes[node].name) & mask
             while slots[at] and self.nodes[slots[at]].name != self.nodes[node].name:
                 at = (at + 1) & mask
             if slots[at]:
-                self.hypothesis[slots[at]] = 0
+                self.nodes[slots[at]].hypothesis = 0
             else:
                 slots[at] = node
         for node in range(1, self.nr_nodes):
-            if info_kind(self.nodes[node].info) != BTF_KIND_FWD or self.map[node] != node:
+            if info_kind(self.nodes[node].info) != BTF_KIND_FWD or self.nodes[node].map != node:
                 continue
             at = <uint32_t>mix(0, self.nodes[node].name) & mask
             while slots[at] and self.nodes[slots[at]].name != self.nodes[node].name:
                 at = (at + 1) & mask
             found = slots[at]
-            if found and self.hypothesis[found] == NONE:
+            if found and self.nodes[found].hypothesis == NONE:
                 kind = info_kind(self.nodes[found].info)
                 if kind == forward_kind(&self.nodes[node]):
-                    self.map[node] = found
+                    self.nodes[node].map = found
         for node in range(1, self.nr_nodes):
-            self.hypothesis[node] = NONE
+            self.nodes[node].hypothesis = NONE
         free(slots)
         return 0
 

@@ -9,14 +9,15 @@ the strings.  All numbers are in the byte order of the kernel that the BTF is
 about.
 """
 
+cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, qsort
 
 from btfstep.btf.constants cimport *
-from btfstep.btf.graph cimport REF, Ref, Secinfo, TypeGraph
+from btfstep.btf.graph cimport REF, Node, Ref, Secinfo, TypeGraph
 from btfstep.btf.strings cimport FAILED, pool_offset
-from btfstep.btf.types cimport Row, Type
+from btfstep.btf.types cimport Row
 from btfstep.errors import EncodeError
 
 cdef enum:
@@ -61,6 +62,7 @@ cdef int by_offset(const void *a, const void *b) noexcept nogil:
     return (x.order > y.order) - (x.order < y.order)
 
 
+@cython.final
 cdef class Writer:
     """Writes one graph; `section_names` are those of the ELF section table, for DATASEC."""
 
@@ -121,7 +123,7 @@ cdef class Writer:
         if not (self.places and self.node_ids and self.ref_ids):
             raise MemoryError
         for i in range(1, g.nr_nodes):
-            if g.map[i] == i:
+            if g.nodes[i].map == i:
                 self.places[self.nr_places].position = g.positions[i]
                 self.places[self.nr_places].key = i
                 self.nr_places += 1
@@ -174,7 +176,7 @@ cdef class Writer:
         return 12
 
     cdef void write_node(self, uint32_t node) noexcept nogil:
-        cdef const Type *t = &self.graph.nodes[node]
+        cdef const Node *t = &self.graph.nodes[node]
         cdef const Row *row = self.graph.rows + t.extra
         cdef unsigned int kind = info_kind(t.info)
         cdef uint32_t i

@@ -5,6 +5,7 @@
 buffers, and outlives every reader.
 """
 
+cimport cython
 from libc.stdint cimport uint8_t, uint64_t
 
 cdef enum:  # SectionId
@@ -49,6 +50,7 @@ cdef inline int fail_memory(Fault *fault) noexcept nogil:
     return fail(fault, NULL, -1, 0)
 
 
+@cython.final
 cdef class DebugSections:
     cdef Sections c
     cdef readonly str path

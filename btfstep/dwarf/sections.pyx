@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Holds the debug sections of one file for the native readers."""
 
+cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, Py_buffer, PyBuffer_Release, PyObject_GetBuffer
 
 from btfstep.errors import EncodeError, FormatError
@@ -18,6 +19,7 @@ _NAMES = (
 )
 
 
+@cython.final
 cdef class _Pin:
     """Keeps one buffer exported, so that its bytes neither move nor go away."""
 

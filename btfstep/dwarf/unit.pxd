@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Unit headers (DWARF 5, section 7.5.1) and what a unit's first DIE says of the rest."""
 
+cimport cython
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 
 from btfstep.dwarf.abbrev cimport AbbrevTable, Die
@@ -47,6 +48,7 @@ cdef bint unit_address(const Sections *sections, const Unit *unit, uint64_t inde
 cdef bint die_number(const Die *die, unsigned int slot, uint64_t *value) noexcept nogil
 
 
+@cython.final
 cdef class UnitList:
     cdef readonly DebugSections sections
     cdef Unit *units

@@ -6,6 +6,7 @@ made of it (``name.isra.0``) are gathered under it.  Functions are sorted by
 name, and a function's symbols keep the order of the table.
 """
 
+cimport cython
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 
@@ -32,6 +33,7 @@ cdef struct ElfFunction:
     bint ambiguous  # its symbols have different addresses
 
 
+@cython.final
 cdef class SymbolTable:
     cdef readonly str path
     cdef object _symtab_view, _strtab_view, _index_view

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What all workers of one run share and none of them changes."""
 
+cimport cython
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from btfstep.btf.strings cimport StringPool
@@ -28,6 +29,7 @@ cdef struct Machine:
     unsigned int address_size
 
 
+@cython.final
 cdef class EncodeContext:
     cdef readonly DebugSections sections
     cdef readonly UnitList units

@@ -6,6 +6,7 @@ merged.  Type ids in it are local: 1 to `nr_types`, in the order in which
 pahole numbers the unit's types; 0 is void.
 """
 
+cimport cython
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 
 from btfstep.btf.types cimport Row, Type
@@ -81,5 +82,6 @@ cdef struct Record:
 cdef void record_clear(Record *record) noexcept nogil
 
 
+@cython.final
 cdef class UnitRecord:
     cdef Record c

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Which functions are listed, out of all that the units defined."""
 
+cimport cython
 from libc.stdint cimport uint16_t, uint32_t, uint64_t
 
 from btfstep.btf.graph cimport TypeGraph
@@ -8,6 +9,7 @@ from btfstep.elf.symbols cimport SymbolTable
 from btfstep.encode.record cimport Parameter, Record, SavedFunction, Tag
 
 
+@cython.final
 cdef class FunctionSelector:
     cdef readonly SymbolTable symbols
     cdef SavedFunction *functions  # types and tags' owners as keys of the graph

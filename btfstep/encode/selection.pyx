@@ -13,10 +13,10 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport strchr, strstr
 
 from btfstep.btf.constants cimport *
-from btfstep.btf.graph cimport NONE, REF, Ref, TypeGraph
+from btfstep.btf.graph cimport NONE, REF, Node, Ref, TypeGraph
 from btfstep.btf.memory cimport reserve
 from btfstep.btf.strings cimport FAILED
-from btfstep.btf.types cimport Row, Type
+from btfstep.btf.types cimport Row
 from btfstep.dwarf.sections cimport fail_memory
 from btfstep.elf.symbols cimport ElfFunction, Symbol, SymbolTable
 from btfstep.encode.record cimport (
@@ -83,11 +83,11 @@ cdef class FunctionSelector:
 
     cdef bint match(self, TypeGraph graph, uint32_t a, uint32_t b) noexcept nogil:
         """Whether two types are the same for a caller: const aside, structs and typedefs by name."""
-        cdef const Type *s
-        cdef const Type *t
+        cdef const Node *s
+        cdef const Node *t
         cdef const Row *x
         cdef const Row *y
-        cdef Type left, right
+        cdef Node left, right
         cdef unsigned int kind, other
         cdef uint32_t i
         while self.work:
@@ -357,7 +357,7 @@ cdef class FunctionSelector:
 
     cdef uint32_t arena_pointer(self, TypeGraph graph, uint32_t key, uint32_t name) except? 0:
         """The key of a pointer like the one with `key`, to memory of a BPF arena."""
-        cdef Type type
+        cdef Node type
         cdef uint32_t attribute = graph.strings.intern_bytes(b"address_space(1)")
         key = graph.settled_key(key)
         if not key & REF or info_kind(view(graph, key, &type).info) != BTF_KIND_PTR:
@@ -378,7 +378,7 @@ cdef class FunctionSelector:
         return REF | number
 
 
-cdef const Type *view(TypeGraph graph, uint32_t key, Type *buffer) noexcept nogil:
+cdef const Node *view(TypeGraph graph, uint32_t key, Node *buffer) noexcept nogil:
     """The type behind a key, with what it refers to as keys."""
     cdef const Ref *ref
     if not key & REF:

@@ -5,6 +5,7 @@ One encoder a worker: its arrays are reset and used again from unit to unit.
 `encode` runs without the GIL; a DIE costs about 10 ns, a type about 30.
 """
 
+cimport cython
 from libc.stdint cimport int8_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from btfstep.btf.types cimport Row
@@ -152,6 +153,7 @@ cdef struct DataObject:
     bint fixed  # has one address
 
 
+@cython.final
 cdef class UnitEncoder:
     cdef readonly EncodeContext context
     cdef AbbrevTable abbrevs

@@ -16,7 +16,7 @@ from libc.string cimport memset, strcmp, strlen, strncmp, strstr
 
 from btfstep.btf.constants cimport *
 from btfstep.btf.memory cimport load_acquire, mix, reserve
-from btfstep.btf.strings cimport FAILED, NO_NAME, pool_offset, pool_text
+from btfstep.btf.strings cimport FAILED, NO_NAME, pool_at, pool_offset, pool_text
 from btfstep.btf.types cimport Row, Type
 from btfstep.dwarf.abbrev cimport (
     SLOT_ANNOTATION, SLOT_ARTIFICIAL, SLOT_BIT_OFFSET, SLOT_BIT_SIZE, SLOT_BYTE_SIZE, SLOT_CALLING,
@@ -224,11 +224,17 @@ cdef class UnitEncoder:
         if not has(die, slot):
             name[0] = missing
             return 0
+        if die.form[slot] == DW_FORM_strp:
+            id = pool_at(self.context.strings, die.value[slot])
+            if id == FAILED:
+                return self.fail_at("string outside of its section", die.offset)
+            name[0] = id
+            return 0
         text = die_text(&self.context.sections.c, &self.unit, die, slot, &str_offset)
         if text == NULL:
             return self.fail_at("string outside of its section, or of an unknown form", die.offset)
         if ~str_offset:
-            id = self.context.strings.intern_str_offset(str_offset)
+            id = pool_at(self.context.strings, str_offset)
         else:
             id = self.context.strings.intern(text, strlen(<const char *>text))
         if id == FAILED:

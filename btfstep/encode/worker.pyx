@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The two ends of the pipeline: units in, records out; records in, the graph grows."""
 
+cimport cython
 from libc.stdint cimport uint32_t
 
 from btfstep.btf.graph cimport TypeGraph
@@ -12,6 +13,7 @@ from btfstep.encode.unit cimport UnitEncoder
 from btfstep.encode.variables cimport save_variables
 
 
+@cython.final
 cdef class Worker:
     """Encodes batches of units; one for each thread.
 
@@ -56,6 +58,7 @@ cdef class Worker:
         return records
 
 
+@cython.final
 cdef class Merger:
     """Takes records in unit order into the graph and the selector."""
 
