@@ -8,7 +8,7 @@ One encoder a worker: its arrays are reset and used again from unit to unit.
 cimport cython
 from libc.stdint cimport int8_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
-from btfstep.btf.types cimport Row
+from btfstep.btf.types cimport Row, Type
 from btfstep.dwarf.abbrev cimport AbbrevTable, Die
 from btfstep.dwarf.cursor cimport Cursor
 from btfstep.dwarf.location cimport Location
@@ -33,6 +33,12 @@ cdef enum:
     PACKED_UNKNOWN = 0
     PACKED_NO = 1
     PACKED_YES = 2
+
+    # In the name of a type or row, until `finish_types`: the output may not
+    # have this string yet.
+    NEW_NAME = 1 << 31
+    CACHED_NAME_BITS = 15
+    CACHED_NAMES = 1 << CACHED_NAME_BITS
 
     # Who a Tag belongs to, in the two high bits of `owner`
     OWNER_TYPE = 0
@@ -74,6 +80,12 @@ cdef struct Extra:
 cdef struct Entry:
     uint32_t rel
     uint32_t value  # 0: free
+
+
+cdef struct CachedName:
+    # A string of .debug_str that the worker saw lately.
+    uint32_t offset  # + 1; 0: free
+    uint32_t name  # with NEW_NAME while it is not known to be in the output
 
 
 cdef struct DeferredBits:
@@ -183,6 +195,9 @@ cdef class UnitEncoder:
     cdef uint32_t nr_tags, tags_cap
     cdef Entry *entries  # rel -> kind and index, open addressing
     cdef uint32_t nr_entries, entries_mask, entries_cap
+    # Names come back within and between units: most are found in 256 KiB,
+    # which stay in the processor's cache, unlike the pool's 18 MB.
+    cdef CachedName *cached
     cdef uint32_t *stamps  # by string: 1 + serial of the record that listed it
     cdef uint32_t stamps_cap
     cdef uint32_t serial
@@ -203,6 +218,7 @@ cdef class UnitEncoder:
     cdef uint32_t rel(self, uint64_t offset) noexcept nogil
     cdef uint32_t reference(self, const Die *die, unsigned int slot) noexcept nogil
     cdef int name_of(self, const Die *die, unsigned int slot, uint32_t missing, uint32_t *name) noexcept nogil
+    cdef int new_name_of(self, const Die *die, uint32_t *name) noexcept nogil
     cdef uint32_t find(self, uint32_t rel, unsigned int kind) noexcept nogil
     cdef int remember(self, uint32_t rel, unsigned int kind, uint32_t index) noexcept nogil
     cdef int grow_entries(self) noexcept nogil
@@ -239,7 +255,9 @@ cdef class UnitEncoder:
     cdef int close_array(self, const Frame *frame) noexcept nogil
     cdef int close_pointer(self, const Frame *frame) noexcept nogil
     cdef int finish_types(self) noexcept nogil
-    cdef int finish_bits(self) noexcept nogil
+    cdef int place_bits(self) noexcept nogil
+    cdef uint32_t used_name(self, uint32_t name) noexcept nogil
+    cdef uint32_t refers_to(self, const Type *t) noexcept nogil
     cdef int use_name(self, uint32_t name) noexcept nogil
     cdef int finish_type_tags(self) noexcept nogil
     cdef void sort_rust_members(self, uint32_t first, uint32_t count) noexcept nogil

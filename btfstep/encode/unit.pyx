@@ -60,6 +60,9 @@ cdef class UnitEncoder:
 
     def __cinit__(self, EncodeContext context not None):
         self.context = context
+        self.cached = <CachedName *>calloc(CACHED_NAMES, sizeof(CachedName))
+        if self.cached == NULL:
+            raise MemoryError
         self.name_int = context.strings.intern_bytes(b"int")
         self.name_fake_int = context.strings.intern_bytes(b"__SANITIZED_FAKE_INT__")
         if context.merge_units:
@@ -77,6 +80,7 @@ cdef class UnitEncoder:
         free(self.tags)
         free(self.entries)
         free(self.stamps)
+        free(self.cached)
         free(self.order)
 
     cdef int encode_unit(self, uint32_t index, Record *record) noexcept nogil:
@@ -105,6 +109,7 @@ cdef class UnitEncoder:
         return self.finish()
 
     cdef void begin(self, Record *record, uint64_t size) noexcept nogil:
+        cdef uint32_t cap
         self.record = record
         self.limit = size
         self.serial += 1
@@ -113,8 +118,14 @@ cdef class UnitEncoder:
         self.nr_functions = self.nr_parameters = self.nr_objects = self.nr_tags = 0
         self.nr_entries = self.nr_order = 0
         self.rust = False
-        if self.entries != NULL:
-            memset(self.entries, 0, (<size_t>self.entries_mask + 1) * sizeof(Entry))
+        # As large a table as the unit will need, not as the largest so far
+        # needed: clearing it costs more than growing it.
+        cap = 1024
+        while cap < self.entries_cap and cap < size // 32:
+            cap *= 2
+        if cap <= self.entries_cap:
+            self.entries_mask = cap - 1
+            memset(self.entries, 0, <size_t>cap * sizeof(Entry))
 
     cdef int fail_at(self, const char *what, uint64_t offset) noexcept nogil:
         return fail(&self.fault, what, self.unit.section, offset)
@@ -176,7 +187,7 @@ cdef class UnitEncoder:
         cdef Entry *entry
         if index >= OWNER_MASK:
             return self.fail_at("too many DIEs in one unit", rel)
-        if <uint64_t>self.nr_entries * 2 >= self.entries_cap and self.grow_entries() < 0:
+        if (self.entries == NULL or <uint64_t>self.nr_entries * 2 >= self.entries_mask) and self.grow_entries() < 0:
             return fail_memory(&self.fault)
         at = (rel * <uint32_t>0x9E3779B1) >> 8 & self.entries_mask
         while self.entries[at].value != 0:
@@ -190,17 +201,19 @@ cdef class UnitEncoder:
         return 0
 
     cdef int grow_entries(self) noexcept nogil:
-        cdef uint32_t cap = self.entries_cap * 2 if self.entries_cap else 4096
+        """Double the table."""
+        cdef uint32_t old_cap = self.entries_mask + 1 if self.entries != NULL else 0
+        cdef uint32_t cap = old_cap * 2 if old_cap else 4096
         cdef Entry *old = self.entries
         cdef Entry *new
         cdef uint32_t i, at
+        # The hash keeps 24 bits of the product, enough for every unit but a merged kernel.
         if cap > 1 << 30:
             return -1
-        # The hash keeps 24 bits of the product, enough for every unit but a merged kernel.
         new = <Entry *>calloc(cap, sizeof(Entry))
         if new == NULL:
             return -1
-        for i in range(self.entries_cap):
+        for i in range(old_cap):
             if old[i].value != 0:
                 at = (old[i].rel * <uint32_t>0x9E3779B1) >> 8 & (cap - 1)
                 while new[at].value != 0:
@@ -240,6 +253,29 @@ cdef class UnitEncoder:
         if id == FAILED:
             return self.fail_at("string without an end", die.offset)
         name[0] = id
+        return 0
+
+    cdef int new_name_of(self, const Die *die, uint32_t *name) noexcept nogil:
+        """DW_AT_name of what becomes a type or row, with NEW_NAME where that applies; 0 where there is none."""
+        cdef CachedName *cached
+        cdef uint32_t offset
+        if has(die, SLOT_NAME) and die.form[SLOT_NAME] == DW_FORM_strp and die.value[SLOT_NAME] < <uint64_t>0xFFFFFFFF:
+            offset = <uint32_t>die.value[SLOT_NAME]
+            cached = &self.cached[(offset * <uint32_t>0x9E3779B1) >> (32 - CACHED_NAME_BITS)]
+            if cached.offset == offset + 1 and not cached.name & NEW_NAME:
+                name[0] = cached.name
+                return 0
+            if self.name_of(die, SLOT_NAME, 0, name) < 0:
+                return -1
+            if load_acquire(pool_offset(self.context.strings, name[0])) == 0:
+                name[0] |= NEW_NAME
+            cached.offset = offset + 1
+            cached.name = name[0]
+            return 0
+        if self.name_of(die, SLOT_NAME, 0, name) < 0:
+            return -1
+        if name[0] and load_acquire(pool_offset(self.context.strings, name[0])) == 0:
+            name[0] |= NEW_NAME
         return 0
 
     cdef int use_name(self, uint32_t name) noexcept nogil:
@@ -465,7 +501,7 @@ cdef class UnitEncoder:
             frame = self.push(IN_CLASS, die)
             if frame == NULL:
                 return -1
-            if self.name_of(die, SLOT_NAME, 0, &name) < 0:
+            if self.new_name_of(die, &name) < 0:
                 return -1
             frame.name = name
             frame.type = self.reference(die, SLOT_SPECIFICATION)
@@ -478,7 +514,7 @@ cdef class UnitEncoder:
             frame.index = self.reference(die, SLOT_ANNOTATION)
             return 0 if die.children else self.close()
         if tag == DW_TAG_typedef:
-            if self.name_of(die, SLOT_NAME, 0, &name) < 0:
+            if self.new_name_of(die, &name) < 0:
                 return -1
             id = self.add_type(
                 die, self.rel(die.offset), tag, 0, name, make_info(BTF_KIND_TYPEDEF, 0, False),
@@ -511,7 +547,7 @@ cdef class UnitEncoder:
             frame = self.push(IN_ENUMERATION, die)
             if frame == NULL:
                 return -1
-            if self.name_of(die, SLOT_NAME, 0, &name) < 0:
+            if self.new_name_of(die, &name) < 0:
                 return -1
             frame.name = name
             number = 0
@@ -607,7 +643,7 @@ cdef class UnitEncoder:
         cdef uint32_t name, size
         cdef uint32_t flags = 0
         cdef bint is_float = False
-        if self.name_of(die, SLOT_NAME, 0, &name) < 0:
+        if self.new_name_of(die, &name) < 0:
             return -1
         die_number(die, SLOT_BYTE_SIZE, &bytes)
         die_number(die, SLOT_ENCODING, &encoding)
@@ -634,14 +670,14 @@ cdef class UnitEncoder:
             return 0
         if size == 0 or size & (size - 1) or size > 16:
             # Only expressions use such types; BTF needs something in their place.
-            name = self.name_fake_int
+            name = NEW_NAME | self.name_fake_int
             size = 4
         if self.add_type(
             die, self.rel(die.offset), die.tag, <uint32_t>bytes, name, make_info(BTF_KIND_INT, 0, False),
             size, flags << 24 | size * 8, REF_LOCAL,
         ) == 0:
             return -1
-        if name == self.name_int and self.record.int_type == 0:
+        if name & ~<uint32_t>NEW_NAME == self.name_int and self.record.int_type == 0:
             self.record.int_type = self.record.nr_types
         return 0
 
@@ -673,6 +709,7 @@ cdef class UnitEncoder:
             return -1
         if name == 0:
             return self.fail_at("type tag without a value", die.offset)
+        name |= NEW_NAME
         # Several pointers may share one annotation DIE; nothing refers to it as a type.
         id = self.add_type(die, 0, DW_TAG_LLVM_annotation, 0, name, make_info(BTF_KIND_TYPE_TAG, 0, False), 0, 0, REF_LOCAL)
         if id == 0:
@@ -743,7 +780,7 @@ cdef class UnitEncoder:
         if reserve(<void **>&self.scratch, &self.scratch_cap, <uint64_t>self.nr_scratch + 1, sizeof(Row)) < 0:
             return fail_memory(&self.fault)
         row = &self.scratch[self.nr_scratch]
-        if self.name_of(die, SLOT_NAME, 0, &row.name) < 0:
+        if self.new_name_of(die, &row.name) < 0:
             return -1
         row.type = self.reference(die, SLOT_TYPE)
         row.value = 0
@@ -863,7 +900,7 @@ cdef class UnitEncoder:
         if reserve(<void **>&self.scratch, &self.scratch_cap, <uint64_t>self.nr_scratch + 1, sizeof(Row)) < 0:
             return fail_memory(&self.fault)
         row = &self.scratch[self.nr_scratch]
-        if self.name_of(die, SLOT_NAME, 0, &row.name) < 0:
+        if self.new_name_of(die, &row.name) < 0:
             return -1
         if row.name == 0:
             return self.fail_at("enumerator without a name", die.offset)
@@ -994,7 +1031,7 @@ cdef class UnitEncoder:
             if reserve(<void **>&self.scratch, &self.scratch_cap, <uint64_t>self.nr_scratch + 1, sizeof(Row)) < 0:
                 return fail_memory(&self.fault)
             row = &self.scratch[self.nr_scratch]
-            if self.name_of(die, SLOT_NAME, 0, &row.name) < 0:
+            if self.new_name_of(die, &row.name) < 0:
                 return -1
             row.type = self.reference(die, SLOT_TYPE)
             row.value = 0
@@ -1207,50 +1244,13 @@ cdef class UnitEncoder:
     # Finishing
 
     cdef int finish(self) noexcept nogil:
-        if self.finish_types() < 0 or self.finish_bits() < 0:
+        if self.place_bits() < 0 or self.finish_types() < 0:
             return -1
         return self.finish_type_tags()
 
-    cdef int finish_types(self) noexcept nogil:
-        """Resolve references, list new strings in the order of their use, and hash."""
-        cdef Record *r = self.record
-        cdef Type *t
-        cdef Row *row
-        cdef uint32_t id, i, target
-        cdef unsigned int kind
-        cdef uint64_t h
-        for id in range(1, r.nr_types + 1):
-            t = &r.types[id]
-            kind = info_kind(t.info)
-            if kind == BTF_KIND_STRUCT or kind == BTF_KIND_UNION:
-                if t.name == 0 and t.hash != 0:
-                    # C++: the name stands at the declaration.
-                    target = self.resolve(<uint32_t>t.hash)
-                    t.name = r.types[target].name
-                row = r.rows + t.extra
-                for i in range(info_vlen(t.info)):
-                    row.type = self.resolve(row.type)
-                    row += 1
-                # hashed in `finish_bits`, when all offsets are known
-                continue
-            if kind == BTF_KIND_FUNC_PROTO:
-                t.ref = self.resolve(t.ref)
-                row = r.rows + t.extra
-                for i in range(info_vlen(t.info)):
-                    row.type = self.resolve(row.type)
-                    row += 1
-            elif kind == BTF_KIND_ENUM64:
-                target = self.resolve(<uint32_t>t.hash)
-                if (
-                    info_kind(r.types[target].info) == BTF_KIND_INT
-                    and r.types[target].extra >> 24 == BTF_INT_SIGNED
-                ):
-                    t.info |= <uint32_t>1 << 31
-            elif kind == BTF_KIND_INT or kind == BTF_KIND_FLOAT or kind == BTF_KIND_ENUM or kind == BTF_KIND_FWD:
-                pass
-            elif t.hash == REF_REL:
-                t.ref = self.resolve(t.ref)
-        return 0
+    cdef uint32_t refers_to(self, const Type *t) noexcept nogil:
+        """The local id that a reference means, resolved or not."""
+        return t.ref if t.hash == REF_LOCAL else self.resolve(t.ref)
 
     cdef uint64_t storage_size(self, uint32_t id) noexcept nogil:
         """Bytes of the integer or enumeration behind typedefs and qualifiers; 0: another type."""
@@ -1258,12 +1258,12 @@ cdef class UnitEncoder:
         cdef unsigned int kind
         cdef uint32_t steps
         for steps in range(1000):
-            kind = info_kind(r.types[id].info)
+            kind = info_kind(r.types[id].info) if id else 0
             if (
                 kind == BTF_KIND_TYPEDEF or kind == BTF_KIND_CONST or kind == BTF_KIND_VOLATILE
                 or kind == BTF_KIND_RESTRICT
             ):
-                id = r.types[id].ref
+                id = self.refers_to(&r.types[id])
             elif kind == BTF_KIND_INT:
                 return self.extras[id].byte_size
             elif kind == BTF_KIND_ENUM or kind == BTF_KIND_ENUM64:
@@ -1272,21 +1272,18 @@ cdef class UnitEncoder:
                 return 0
         return 0
 
-    cdef int finish_bits(self) noexcept nogil:
-        """Place the bit fields of the older style; then hash and list names, type by type."""
-        cdef Record *r = self.record
+    cdef int place_bits(self) noexcept nogil:
+        """Place the bit fields of the older style, now that the sizes of all types are known."""
         cdef const DeferredBits *bits
-        cdef Type *t
         cdef Row *row
-        cdef uint32_t id, i, count
-        cdef uint64_t size, h
+        cdef uint64_t size
         cdef int64_t offset
         cdef int8_t before
-        cdef unsigned int kind
+        cdef uint32_t i
         for i in range(self.nr_deferred):
             bits = &self.deferred[i]
-            row = &r.rows[bits.row]
-            size = bits.byte_size if bits.byte_size else self.storage_size(row.type)
+            row = &self.record.rows[bits.row]
+            size = bits.byte_size if bits.byte_size else self.storage_size(self.resolve(row.type))
             before = bits.bit_offset
             if size == 0:
                 before = 0
@@ -1297,39 +1294,78 @@ cdef class UnitEncoder:
             if offset < 0 or offset > 0xFFFFFF:
                 return fail(&self.fault, "bit field at an offset that BTF cannot say", SEC_INFO, self.base)
             row.value = <uint32_t>offset | <uint32_t>bits.bits << 24
+        return 0
+
+    cdef uint32_t used_name(self, uint32_t name) noexcept nogil:
+        """The string's number, which is listed if the output may not have it; FAILED when memory runs out."""
+        if name & NEW_NAME:
+            name &= ~<uint32_t>NEW_NAME
+            if self.use_name(name) < 0:
+                return FAILED
+        return name
+
+    cdef int finish_types(self) noexcept nogil:
+        """Resolve references, list new strings in the order of their use, and hash: once over everything."""
+        cdef Record *r = self.record
+        cdef Type *t
+        cdef Row *row
+        cdef uint32_t id, count, target
+        cdef uint32_t failed = 0  # all bits set once `used_name` fails
+        cdef unsigned int kind
+        cdef uint64_t h
         for id in range(1, r.nr_types + 1):
             t = &r.types[id]
             kind = info_kind(t.info)
-            h = mix(t.info, t.name)
-            if self.use_name(t.name) < 0:
-                return -1
+            if t.name == 0 and (kind == BTF_KIND_STRUCT or kind == BTF_KIND_UNION) and t.hash != 0:
+                # C++: the name stands at the declaration, which may have been finished or not.
+                target = self.resolve(<uint32_t>t.hash)
+                t.name = r.types[target].name if target else 0
+            t.name = self.used_name(t.name)
+            failed |= t.name
             count = info_vlen(t.info)
+            row = r.rows + t.extra
             if kind == BTF_KIND_STRUCT or kind == BTF_KIND_UNION:
-                h = mix(h, t.ref)
-                row = r.rows + t.extra
-                for i in range(count):
+                h = mix(mix(t.info, t.name), t.ref)
+                while count:
+                    row.name = self.used_name(row.name)
+                    failed |= row.name
+                    row.type = self.resolve(row.type)
                     h = mix(h, <uint64_t>row.name << 32 | row.value)
-                    if self.use_name(row.name) < 0:
-                        return -1
                     row += 1
-            elif kind == BTF_KIND_ENUM or kind == BTF_KIND_ENUM64:
-                h = mix(h, t.ref)
-                row = r.rows + t.extra
-                for i in range(count):
-                    h = mix(mix(h, <uint64_t>row.name << 32 | row.value), row.type)
-                    if self.use_name(row.name) < 0:
-                        return -1
-                    row += 1
+                    count -= 1
             elif kind == BTF_KIND_FUNC_PROTO:
-                row = r.rows + t.extra
-                for i in range(count):
-                    if self.use_name(row.name) < 0:
-                        return -1
+                t.ref = self.refers_to(t)
+                while count:
+                    row.name = self.used_name(row.name)
+                    failed |= row.name
+                    row.type = self.resolve(row.type)
                     row += 1
+                    count -= 1
+                continue
+            elif kind == BTF_KIND_ENUM or kind == BTF_KIND_ENUM64:
+                if kind == BTF_KIND_ENUM64:
+                    target = self.resolve(<uint32_t>t.hash)
+                    if (
+                        target and info_kind(r.types[target].info) == BTF_KIND_INT
+                        and r.types[target].extra >> 24 == BTF_INT_SIGNED
+                    ):
+                        t.info |= <uint32_t>1 << 31
+                h = mix(mix(t.info, t.name), t.ref)
+                while count:
+                    row.name = self.used_name(row.name)
+                    failed |= row.name
+                    h = mix(mix(h, <uint64_t>row.name << 32 | row.value), row.type)
+                    row += 1
+                    count -= 1
             elif kind == BTF_KIND_INT or kind == BTF_KIND_FLOAT:
-                h = mix(mix(h, t.ref), t.extra)
+                h = mix(mix(mix(t.info, t.name), t.ref), t.extra)
+            elif kind == BTF_KIND_FWD:
+                h = mix(t.info, t.name)
+            else:
+                t.ref = self.refers_to(t)
+                h = mix(t.info, t.name)
             t.hash = h
-        return 0
+        return fail_memory(&self.fault) if failed & NEW_NAME else 0
 
     cdef int finish_type_tags(self) noexcept nogil:
         """The declaration tags of types, in the order of the types' ids."""
