@@ -265,7 +265,9 @@ cdef class TypeGraph:
         cdef uint32_t mask, i, at
         cdef uint32_t *grown
         self.nodes[node].map = node
-        if reserve(<void **>&self.primitives, &self.primitives_cap, <uint64_t>self.nr_primitives + 1, sizeof(uint32_t)) < 0:
+        if reserve(
+            <void **>&self.primitives, &self.primitives_cap, <uint64_t>self.nr_primitives + 1, sizeof(uint32_t)
+        ) < 0:
             return fail_memory(&self.fault)
         if <uint64_t>self.nr_primitives * 2 > self.primitive_mask:
             mask = self.primitive_mask * 2 + 1
@@ -734,7 +736,10 @@ cdef class TypeGraph:
                 if self.touch(target) < 0:
                     return -1
             # A struct of the unit that is now known to be a kept one.
-            if is_composite(kind) and other != BTF_KIND_FWD and self.nodes[canonical].map != NONE and self.nodes[target].map == NONE:
+            if (
+                is_composite(kind) and other != BTF_KIND_FWD
+                and self.nodes[canonical].map != NONE and self.nodes[target].map == NONE
+            ):
                 self.nodes[target].map = canonical
         return 0
 
@@ -812,7 +817,8 @@ cdef class TypeGraph:
             node = self.start + i
             if self.forward[i]:
                 kept += 1
-            if self.forward[i] and (is_reference(info_kind(self.nodes[node].info)) or is_enum_forward(&self.nodes[node])):
+            t = &self.nodes[node]
+            if self.forward[i] and (is_reference(info_kind(t.info)) or is_enum_forward(t)):
                 self.stay[i] = self.forward[i]
             else:
                 self.stay[i] = self.moved(self.resolve(node))
@@ -881,7 +887,9 @@ cdef class TypeGraph:
         if node < self.start or not is_reference(info_kind(self.nodes[node].info)):
             return 0
         if self.ref_of[node] == IN_PROGRESS:
-            return fail(&self.fault, "types that refer to each other in a circle, without a struct between", SEC_INFO, 0)
+            return fail(
+                &self.fault, "types that refer to each other in a circle, without a struct between", SEC_INFO, 0
+            )
         if self.ref_of[node]:
             return 0
         if reserve(<void **>&self.steps, &self.steps_cap, <uint64_t>self.nr_steps + 1, sizeof(Step)) < 0:
@@ -964,7 +972,9 @@ cdef class TypeGraph:
             )
             if ref == NONE:
                 return -1
-            if reserve(<void **>&self.secinfos, &self.secinfos_cap, <uint64_t>self.nr_secinfos + 1, sizeof(Secinfo)) < 0:
+            if reserve(
+                <void **>&self.secinfos, &self.secinfos_cap, <uint64_t>self.nr_secinfos + 1, sizeof(Secinfo)
+            ) < 0:
                 return fail_memory(&self.fault)
             secinfo = &self.secinfos[self.nr_secinfos]
             secinfo.section = v.section

@@ -48,7 +48,9 @@ cdef class StringPool:
     cdef uint32_t *order  # ids in the order of emission
     cdef uint32_t order_count
     cdef uint32_t order_cap
-    cdef bytes prefix  # --kabi_prefix
+    cdef bytes prefix  # --kabi_prefix: what starts with it stands for it
+    cdef const char *prefix_text
+    cdef uint32_t prefix_length
 
     cdef int use_debug_str(self, const SectionView *debug_str) except -1
     cdef uint32_t find_or_add(self, const uint8_t *text, uint32_t length, bint copy) noexcept nogil

@@ -55,9 +55,12 @@ cdef class StringPool:
         self.slots = <uint32_t *>calloc(<size_t>self.slots_mask + 1, sizeof(uint32_t))
         if not (self.lock and self.texts and self.offsets and self.by_letters and self.slots):
             raise MemoryError
-        self.prefix = prefix or None
         if self.intern_copy(b"", 0) != 0:
             raise MemoryError
+        if prefix:
+            self.prefix = prefix
+            self.prefix_text = self.prefix
+            self.prefix_length = <uint32_t>len(prefix)
         self.emitted_size = 1  # the empty string, at offset 0
 
     def __dealloc__(self):
@@ -167,6 +170,9 @@ cdef class StringPool:
         FAILED (0xFFFFFFFE) when memory runs out.
         """
         cdef uint32_t letters, id
+        if self.prefix_length and length >= self.prefix_length:
+            if memcmp(text, self.prefix_text, self.prefix_length) == 0:
+                return self.intern_locked(<const uint8_t *>self.prefix_text, self.prefix_length, False)
         if length <= 3:
             if length == 0:
                 return 0

@@ -11,7 +11,7 @@ about.
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, qsort
 
 from btfstep.btf.constants cimport *
@@ -101,7 +101,9 @@ cdef class Writer:
                 continue
             text = section_names[g.secinfos[first].section]
             if i - first > BTF_MAX_VLEN:
-                raise EncodeError(f"section {text} holds {i - first} variables, more than BTF can list ({BTF_MAX_VLEN})")
+                raise EncodeError(
+                    f"section {text} holds {i - first} variables, more than BTF can list ({BTF_MAX_VLEN})"
+                )
             if not text:
                 raise EncodeError("variables in a section without a name, which BTF cannot express")
             name = g.strings.intern_bytes(text.encode("utf-8", "surrogateescape"))
@@ -156,9 +158,11 @@ cdef class Writer:
     cdef void put(self, uint32_t value) noexcept nogil:
         cdef uint8_t *p = self.at
         if self.big:
-            p[0], p[1], p[2], p[3] = <uint8_t>(value >> 24), <uint8_t>(value >> 16), <uint8_t>(value >> 8), <uint8_t>value
+            p[0], p[1] = <uint8_t>(value >> 24), <uint8_t>(value >> 16)
+            p[2], p[3] = <uint8_t>(value >> 8), <uint8_t>value
         else:
-            p[0], p[1], p[2], p[3] = <uint8_t>value, <uint8_t>(value >> 8), <uint8_t>(value >> 16), <uint8_t>(value >> 24)
+            p[0], p[1] = <uint8_t>value, <uint8_t>(value >> 8)
+            p[2], p[3] = <uint8_t>(value >> 16), <uint8_t>(value >> 24)
         self.at = p + 4
 
     cdef uint64_t size_of(self, uint32_t info) noexcept nogil:

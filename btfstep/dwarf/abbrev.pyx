@@ -338,7 +338,9 @@ cdef int abbrev_load(
                     form == DW_FORM_GNU_ref_alt or form == DW_FORM_GNU_strp_alt or form == DW_FORM_strp_sup
                     or form == DW_FORM_ref_sup4 or form == DW_FORM_ref_sup8
                 ):
-                    return fail(fault, "refers to a supplementary file (dwz -m), which is not supported", SEC_ABBREV, at)
+                    return fail(
+                        fault, "refers to a supplementary file (dwz -m), which is not supported", SEC_ABBREV, at
+                    )
                 abbrev.mask |= <uint32_t>1 << slot
             elif step.action == ACT_SKIP:
                 if step.arg == 0:

@@ -38,4 +38,6 @@ cdef void parameter_place(
     ParameterPlace *place
 ) noexcept nogil
 
-cdef bint block_constant(const Sections *sections, const Location *location, int section, uint64_t *value) noexcept nogil
+cdef bint block_constant(
+    const Sections *sections, const Location *location, int section, uint64_t *value
+) noexcept nogil

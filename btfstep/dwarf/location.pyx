@@ -2,7 +2,7 @@
 # cython: boundscheck=False, wraparound=False
 """Reads location expressions and lists; see `location.pxd`."""
 
-from libc.stdint cimport uint8_t, uint16_t, uint64_t
+from libc.stdint cimport uint16_t, uint64_t
 
 from btfstep.dwarf.constants cimport *
 from btfstep.dwarf.cursor cimport (
@@ -132,7 +132,9 @@ cdef bint variable_address(
     return True
 
 
-cdef bint block_constant(const Sections *sections, const Location *location, int section, uint64_t *value) noexcept nogil:
+cdef bint block_constant(
+    const Sections *sections, const Location *location, int section, uint64_t *value
+) noexcept nogil:
     """The offset that a member's location block adds (DW_OP_plus_uconst, DW_OP_constu), as older compilers write it."""
     cdef Cursor c
     cdef unsigned int code

@@ -13,7 +13,7 @@ from btfstep.dwarf.abbrev cimport (
 )
 from btfstep.dwarf.constants cimport *
 from btfstep.dwarf.cursor cimport (
-    Cursor, cursor_left, cursor_set, cursor_skip, cursor_tell, read_string, read_u8, read_u16, read_u32, read_u64,
+    Cursor, cursor_left, cursor_set, cursor_tell, read_string, read_u8, read_u16, read_u32, read_u64,
     read_uint, read_uleb, skip_leb,
 )
 from btfstep.dwarf.sections cimport (

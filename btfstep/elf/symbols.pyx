@@ -3,7 +3,7 @@
 # (C arrays only: entries are read below `count`, which the section's size bounds)
 """Reads symbol tables; see `symbols.pxd`."""
 
-from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport free, qsort
 from libc.string cimport memchr, memcmp, memset, strchr, strlen, strstr
 

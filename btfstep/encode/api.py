@@ -20,6 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from btfstep.encode.record import UnitRecord
     from btfstep.encode.settings import EncodeSettings
 
 # Bytes of DIEs that a worker takes at once: enough to make the cost of handing
@@ -79,7 +80,7 @@ def _collect(
     """Decode all units in parallel, and merge them in order."""
     graph = TypeGraph(context.strings, assumed)
     selector = FunctionSelector(symbols)
-    spare: list[object] = []
+    spare: list[UnitRecord] = []
     merger = Merger(context, graph, selector, spare)
     batches = [(0, context.units.count)] if context.merge_units else context.units.batches(BATCH)
     OrderedPipeline(None, merger, jobs=jobs, make_worker=lambda: Worker(context, spare)).run(batches)

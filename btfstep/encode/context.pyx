@@ -5,7 +5,6 @@
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memset
 
 from btfstep.btf.memory cimport mix
 from btfstep.btf.strings cimport StringPool

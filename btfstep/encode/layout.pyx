@@ -9,7 +9,7 @@ that takes such a struct on the stack is listed, so the inference is the same
 here.  It is rare: a few structs in a kernel.
 """
 
-from libc.stdint cimport int32_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport uint16_t, uint32_t, uint64_t
 
 from btfstep.btf.constants cimport *
 from btfstep.btf.types cimport Row, Type
@@ -33,8 +33,7 @@ cdef uint64_t size_of(UnitEncoder e, uint32_t id) noexcept nogil:
     cdef const Type *t
     cdef unsigned int kind
     cdef uint64_t count = 1
-    cdef uint32_t steps
-    for steps in range(1000):
+    for _ in range(1000):
         if id == 0:
             return 0
         t = &e.record.types[id]
@@ -60,8 +59,7 @@ cdef uint64_t size_of(UnitEncoder e, uint32_t id) noexcept nogil:
 cdef uint32_t strip(UnitEncoder e, uint32_t id) noexcept nogil:
     """Behind typedefs and qualifiers."""
     cdef unsigned int kind
-    cdef uint32_t steps
-    for steps in range(1000):
+    for _ in range(1000):
         if id == 0:
             return 0
         kind = info_kind(e.record.types[id].info)

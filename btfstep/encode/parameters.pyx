@@ -24,7 +24,7 @@ from btfstep.btf.types cimport Row, Type
 from btfstep.dwarf.constants cimport DW_TAG_class_type, DW_TAG_interface_type, DW_TAG_structure_type
 from btfstep.dwarf.location cimport ParameterPlace, parameter_place
 from btfstep.dwarf.sections cimport fail_memory
-from btfstep.encode.context cimport EncodeContext, Machine
+from btfstep.encode.context cimport Machine
 from btfstep.encode.layout cimport is_packed
 from btfstep.encode.record cimport (
     FUNCTION_OPTIMIZED_PARAMETERS, FUNCTION_REORDERED, FUNCTION_SIGNATURE_CHANGED, FUNCTION_UNCERTAIN_LOCATION,
@@ -47,8 +47,7 @@ cdef uint32_t byte_size(UnitEncoder e, uint32_t id) noexcept nogil:
     """DW_AT_byte_size of the first type that has one, from `id` on along DW_AT_type."""
     cdef const Type *t
     cdef unsigned int kind
-    cdef uint32_t steps
-    for steps in range(1000):
+    for _ in range(1000):
         if id == 0:
             return 0
         t = &e.record.types[id]
@@ -71,7 +70,7 @@ cdef void note_member(UnitEncoder e, FormalParameter *p, uint32_t type_id) noexc
     cdef const Type *t
     cdef const Row *row
     cdef unsigned int kind
-    cdef uint32_t offset, steps, i
+    cdef uint32_t offset, i
     if not p.first_pieces and not p.second_pieces:
         return
     if p.first_pieces and p.second_pieces:
@@ -88,7 +87,7 @@ cdef void note_member(UnitEncoder e, FormalParameter *p, uint32_t type_id) noexc
         while not p.second_pieces >> offset & 1:
             offset += 1
         offset += e.context.machine.address_size
-    for steps in range(1000):
+    for _ in range(1000):
         if type_id == 0:
             return
         t = &e.record.types[type_id]
@@ -263,8 +262,7 @@ cdef void count_registers(UnitEncoder e, Function *f, const Machine *m) noexcept
 cdef bint is_struct(UnitEncoder e, uint32_t id) noexcept nogil:
     """Whether typedefs and const lead to a struct."""
     cdef unsigned int kind
-    cdef uint32_t steps
-    for steps in range(1000):
+    for _ in range(1000):
         if id == 0:
             return False
         kind = info_kind(e.record.types[id].info)
@@ -365,7 +363,9 @@ cdef int save_function(UnitEncoder e, uint32_t index) noexcept nogil:
     saved.first_tag = r.nr_function_tags
     for i in range(e.nr_tags):
         if e.tags[i].owner == owner:
-            if reserve(<void **>&r.function_tags, &r.function_tags_cap, <uint64_t>r.nr_function_tags + 1, sizeof(Tag)) < 0:
+            if reserve(
+                <void **>&r.function_tags, &r.function_tags_cap, <uint64_t>r.nr_function_tags + 1, sizeof(Tag)
+            ) < 0:
                 return fail_memory(&e.fault)
             r.function_tags[r.nr_function_tags] = e.tags[i]
             r.nr_function_tags += 1

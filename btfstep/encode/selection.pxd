@@ -24,7 +24,9 @@ cdef class FunctionSelector:
     cdef bint match(self, TypeGraph graph, uint32_t a, uint32_t b) noexcept nogil
     cdef object mismatch(self, TypeGraph graph, const SavedFunction *a, const SavedFunction *b)
     cdef bint has_optimized_symbol(self, const SavedFunction *f) noexcept nogil
-    cdef const SavedFunction *canonical(self, const SavedFunction **run, uint32_t count, bint true_signature) noexcept nogil
+    cdef const SavedFunction *canonical(
+        self, const SavedFunction **run, uint32_t count, bint true_signature
+    ) noexcept nogil
     cdef void addressed_first(self, const SavedFunction **run, uint32_t count) noexcept nogil
     cdef uint32_t dotted_symbol(self, const SavedFunction *f) noexcept nogil
     cdef bint loses_parameters(self, const SavedFunction *f, bint true_signature) noexcept nogil

@@ -60,9 +60,17 @@ cdef class FunctionSelector:
         if r.nr_functions == 0:
             return 0
         if (
-            reserve(<void **>&self.functions, &self.functions_cap, <uint64_t>self.nr_functions + r.nr_functions, sizeof(SavedFunction)) < 0
-            or reserve(<void **>&self.parameters, &self.parameters_cap, <uint64_t>self.nr_parameters + r.nr_parameters, sizeof(Parameter)) < 0
-            or reserve(<void **>&self.tags, &self.tags_cap, <uint64_t>self.nr_tags + r.nr_function_tags, sizeof(Tag)) < 0
+            reserve(
+                <void **>&self.functions, &self.functions_cap, <uint64_t>self.nr_functions + r.nr_functions,
+                sizeof(SavedFunction),
+            ) < 0
+            or reserve(
+                <void **>&self.parameters, &self.parameters_cap, <uint64_t>self.nr_parameters + r.nr_parameters,
+                sizeof(Parameter),
+            ) < 0
+            or reserve(
+                <void **>&self.tags, &self.tags_cap, <uint64_t>self.nr_tags + r.nr_function_tags, sizeof(Tag)
+            ) < 0
         ):
             return fail_memory(&graph.fault)
         for i in range(r.nr_functions):
@@ -323,14 +331,17 @@ cdef class FunctionSelector:
             for i in range(2):
                 if kfunc_flags & (KF_ARENA_ARG1 << i):
                     if i >= f.nr_parameters:
-                        raise EncodeError(f"kfunc {self.name(graph, name)} has no argument {i + 1} to be an arena pointer")
+                        raise EncodeError(
+                            f"kfunc {self.name(graph, name)} has no argument {i + 1} to be an arena pointer"
+                        )
                     parameters[i].type = self.arena_pointer(graph, parameters[i].type, name)
         for i in range(f.nr_parameters):
             self.emit(graph, parameters[i].name)
             if graph.add_ref_row(parameters[i].name, graph.settled_key(parameters[i].type)) < 0:
                 raise MemoryError
         function = self.add_type(
-            graph, 0, make_info(BTF_KIND_FUNC_PROTO, f.nr_parameters, False), graph.settled_key(returns), 0, f.nr_parameters
+            graph, 0, make_info(BTF_KIND_FUNC_PROTO, f.nr_parameters, False), graph.settled_key(returns), 0,
+            f.nr_parameters,
         )
         self.emit(graph, name)
         function = self.add_type(graph, name, make_info(BTF_KIND_FUNC, 0, False), function, 0, 0)

@@ -102,7 +102,9 @@ cdef class UnitEncoder:
         self.base = 0
         self.begin(record, size)
         if size > <uint64_t>0xFFFFFFFF:
-            return fail(&self.fault, "debug information is larger than 4 GiB and its units refer to each other", SEC_INFO, 0)
+            return fail(
+                &self.fault, "debug information is larger than 4 GiB and its units refer to each other", SEC_INFO, 0
+            )
         for i in range(self.context.units.count):
             if self.walk(i) < 0:
                 return -1
@@ -379,9 +381,11 @@ cdef class UnitEncoder:
             return self.fail_at("unit does not start with a unit DIE", die.offset)
         if not self.context.takes_language(self.unit.language):
             return 0
-        if self.context.cu_exclude is not None and has(&die, SLOT_NAME):
-            text = die_text(&self.context.sections.c, &self.unit, &die, SLOT_NAME, &str_offset)
-            if text != NULL and self.excluded(text):
+        if self.context.cu_exclude is not None:
+            text = NULL
+            if has(&die, SLOT_NAME):
+                text = die_text(&self.context.sections.c, &self.unit, &die, SLOT_NAME, &str_offset)
+            if text == NULL or self.excluded(text):
                 return 0
         self.clang = False
         if has(&die, SLOT_PRODUCER):
@@ -497,7 +501,10 @@ cdef class UnitEncoder:
                 self.reference(die, SLOT_TYPE), 0, REF_REL,
             )
             return -1 if id == 0 else self.skip_children(c, die)
-        if tag == DW_TAG_structure_type or tag == DW_TAG_union_type or tag == DW_TAG_class_type or tag == DW_TAG_interface_type:
+        if (
+            tag == DW_TAG_structure_type or tag == DW_TAG_union_type or tag == DW_TAG_class_type
+            or tag == DW_TAG_interface_type
+        ):
             frame = self.push(IN_CLASS, die)
             if frame == NULL:
                 return -1
@@ -711,7 +718,9 @@ cdef class UnitEncoder:
             return self.fail_at("type tag without a value", die.offset)
         name |= NEW_NAME
         # Several pointers may share one annotation DIE; nothing refers to it as a type.
-        id = self.add_type(die, 0, DW_TAG_LLVM_annotation, 0, name, make_info(BTF_KIND_TYPE_TAG, 0, False), 0, 0, REF_LOCAL)
+        id = self.add_type(
+            die, 0, DW_TAG_LLVM_annotation, 0, name, make_info(BTF_KIND_TYPE_TAG, 0, False), 0, 0, REF_LOCAL
+        )
         if id == 0:
             return -1
         if reserve(<void **>&self.scratch, &self.scratch_cap, <uint64_t>self.nr_scratch + 1, sizeof(Row)) < 0:
@@ -827,7 +836,8 @@ cdef class UnitEncoder:
             frame.flag_bits = True
         elif row.value & 7:
             return self.fail_at("member that starts within a byte but is no bit field", die.offset)
-        if frame.tag == DW_TAG_union_type and row.value & 0xFFFFFF and not (size and not has(die, SLOT_DATA_BIT_OFFSET)):
+        # (bit fields of the older style have no offset yet)
+        if frame.tag == DW_TAG_union_type and row.value & 0xFFFFFF and (not size or has(die, SLOT_DATA_BIT_OFFSET)):
             return self.fail_at("union member that does not lie at its start", die.offset)
         self.nr_scratch += 1
         frame.nr_children += 1
@@ -856,7 +866,8 @@ cdef class UnitEncoder:
             self.nr_scratch = frame.first_row
             self.nr_deferred = frame.first_deferred
             id = self.add_type(
-                NULL, frame.rel, frame.tag, frame.size, frame.name, make_info(BTF_KIND_FWD, 0, is_union), 0, 0, REF_LOCAL
+                NULL, frame.rel, frame.tag, frame.size, frame.name, make_info(BTF_KIND_FWD, 0, is_union), 0, 0,
+                REF_LOCAL,
             )
         else:
             start = self.move_rows(frame.first_row)
@@ -1256,8 +1267,7 @@ cdef class UnitEncoder:
         """Bytes of the integer or enumeration behind typedefs and qualifiers; 0: another type."""
         cdef Record *r = self.record
         cdef unsigned int kind
-        cdef uint32_t steps
-        for steps in range(1000):
+        for _ in range(1000):
             kind = info_kind(r.types[id].info) if id else 0
             if (
                 kind == BTF_KIND_TYPEDEF or kind == BTF_KIND_CONST or kind == BTF_KIND_VOLATILE
