@@ -32,10 +32,10 @@ cdef class BtfReader:
     cdef uint32_t *words  # this file's own types
     cdef uint64_t word_count
     cdef const char *text  # this file's own strings, in `strings`
-    cdef bytes strings
+    cdef readonly bytes strings  # this file's own
     cdef uint32_t text_start  # the first string offset that is not the base's
     cdef uint32_t text_end
-    cdef bytes layout  # the layout section: 4 bytes for each kind
+    cdef readonly bytes layout  # the layout section: 4 bytes for each kind
 
     cdef const char *string(self, uint32_t offset) noexcept
     cdef object error(self, str message)

@@ -9,7 +9,7 @@ consist of 32-bit words only, so that swapping them needs no knowledge of kinds.
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
-from libc.string cimport memcpy
+from libc.string cimport memcpy, strcmp
 
 from btfstep.btf.constants cimport (
     BTF_KIND_ARRAY,
@@ -97,6 +97,23 @@ cdef class BtfReader:
         if not 0 <= offset < self.text_end:
             raise IndexError(f"no string at {offset}")
         return <bytes>self.string(offset)
+
+    @property
+    def text_size(self):
+        """The bytes of strings, the base's included: one more than the largest string offset."""
+        return self.text_end
+
+    def find(self, bytes name):
+        """The ids of all types of this name, in order."""
+        cdef const char *wanted = name
+        cdef uint32_t id
+        return [id for id in range(1, self.total) if strcmp(self.string(self.types[id][0]), wanted) == 0]
+
+    def kind(self, id):
+        """The number of a type's kind. Raises IndexError if there is no such type."""
+        if not 0 <= id < self.total:
+            raise IndexError(f"no type {id}")
+        return kind_of(self.types[<uint32_t>id])
 
     def record(self, id):
         """The record of a type: ``(name_off, kind, vlen, kind_flag, size_or_type, rest)``.

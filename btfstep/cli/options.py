@@ -15,7 +15,7 @@ from btfstep.features import FEATURES
 _MAIN = (
     option("btf_encode", "J", help="encode the DWARF of FILE as its .BTF section"),
     option("btf_encode_detached", metavar="OUT", help="encode into OUT instead, as raw BTF"),
-    option("btf_base", metavar="BASE", help="make split BTF against BASE (not supported yet)"),
+    option("btf_base", metavar="BASE", help="make split BTF against BASE (an ELF with .BTF, or raw BTF)"),
     option("jobs", "j", "N", "decode with N threads; without N, one for each processor", optional=True),
     option("btf_features", metavar="LIST", help="what to encode: features, default, all; see below"),
     option("features", metavar="LIST", help="the same"),

@@ -210,29 +210,41 @@ def run(argv: Sequence[str]) -> int:
         raise CommandLineError("no FILE given")
     if len(command.files) > 1:
         raise CommandLineError(f"one FILE at a time, please: {', '.join(command.files)}")
-    if command.base is not None:
-        raise UsageError("--btf_base: split BTF output is not supported yet")
     return _encode(command, command.files[0], settings)
 
 
 def _encode(command: Command, path: str, settings: EncodeSettings) -> int:
     from btfstep.encode.api import encode_file
 
-    data = encode_file(path, jobs=command.jobs, options=settings, log=warn if command.verbose else None)
+    log = warn if command.verbose else None
+    base = None
+    if command.base is not None:
+        from btfstep.btf.load import load
+
+        base = load(command.base)
+    data = encode_file(path, jobs=command.jobs, options=settings, log=log, base=base)
     if data is None:
         # Not an error, as in pahole: builds also pass files that have none.
         warn(f"{path}: has no DWARF, so nothing was written")
         return 0
+    sections = {".BTF": data}
+    if settings.features.distilled_base and base is not None and command.detached is None:
+        # As in pahole, a detached output has no place for the distilled base.
+        from btfstep.btf.distill import distill
+        from btfstep.btf.reader import BtfReader
+
+        sections[".BTF"], sections[".BTF.base"] = distill(BtfReader(data, base, path=path))
     if command.detached is not None:
         from btfstep.build.write import write_if_changed
 
         written = write_if_changed(command.detached, data)
         target = command.detached
     else:
-        from btfstep.elf.edit import set_section
+        from btfstep.elf.edit import set_sections
 
-        written = set_section(path, ".BTF", data, touch=command.touch)
+        written = set_sections(path, sections, touch=command.touch)
         target = path
     if command.verbose:
-        warn(f"{target}: {len(data)} bytes of BTF, {'written' if written else 'unchanged'}")
+        size = sum(len(contents) for contents in sections.values()) if command.detached is None else len(data)
+        warn(f"{target}: {size} bytes of BTF, {'written' if written else 'unchanged'}")
     return 0

@@ -14,7 +14,7 @@ from btfstep.encode.kfuncs import mark_kfuncs
 from btfstep.encode.pipeline import OrderedPipeline
 from btfstep.encode.selection import FunctionSelector
 from btfstep.encode.worker import Merger, Worker
-from btfstep.errors import EncodeError
+from btfstep.errors import EncodeError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def encode_file(
 ) -> bytes | None:
     """Encode the DWARF of the ELF file `path` with `jobs` threads; None if it has none.
 
-    `base`: the BTF that the result is to be split from.
+    `base`: the BTF that the result is to be split from (`btfstep.btf.load.load` reads it).
     `log` is called with a line for each stage and for each function left out.
 
     Raises FormatError, EncodeError, OSError.
@@ -57,6 +57,8 @@ def _encode(
 ) -> bytes | None:
     stages = _Stages(log)
     features = options.features
+    if base is not None and base.big_endian != image.big_endian:
+        raise UsageError("is of the other byte order than the base", path=image.path)
     symbols = SymbolTable(image)
     symbols.collect_functions()
     if features.decl_tag_kfuncs:

@@ -31,7 +31,8 @@ def encode(
 
     `features` is a Features, or a list as ``--btf_features`` takes it. The
     bytes are those of a ``.BTF`` section and do not depend on `jobs`. `base`
-    is for split BTF, which is not there yet.
+    is the file whose BTF the result is split from: an ELF with ``.BTF``, or
+    raw BTF.
 
     Raises FormatError if the file is malformed or has no DWARF, EncodeError if
     BTF cannot express it, UsageError if an argument makes no sense, OSError if
@@ -40,14 +41,17 @@ def encode(
     from btfstep.encode.api import encode_file
     from btfstep.errors import FormatError
 
-    if base is not None:
-        raise UsageError("split BTF output (base) is not supported yet")
     if jobs < 1:
         raise UsageError(f"jobs is {jobs}; it has to be at least 1")
     if isinstance(features, str):
         features = parse_features(features, strict=True)
     name = _text(path)
-    data: bytes | None = encode_file(name, jobs=jobs, options=EncodeSettings(features=features))
+    loaded = None
+    if base is not None:
+        from btfstep.btf.load import load
+
+        loaded = load(_text(base))
+    data: bytes | None = encode_file(name, jobs=jobs, options=EncodeSettings(features=features), base=loaded)
     if data is None:
         raise FormatError("has no DWARF to encode", path=name)
     return data

@@ -15,8 +15,9 @@ from btfstep.elf.symbols cimport STT_OBJECT_TYPE, Symbol, SymbolTable
 
 import heapq
 
-from btfstep.elf.constants import SHT_NOBITS, SHT_PROGBITS
+from btfstep.elf.constants import ET_REL, SHT_NOBITS, SHT_PROGBITS
 from btfstep.elf.notes import lto_note
+from btfstep.elf.placement import Placement
 from btfstep.errors import EncodeError
 
 _PERCPU = ".data..percpu"
@@ -39,15 +40,15 @@ _REGISTERS = {
 _S390 = 22
 
 
-def _address_ranges(sections):
+def _address_ranges(sections, placement):
     """Split the address space so that each address lies in the first section that covers it.
 
     Returns [(start, section index or 0)], sorted by start.
     """
     spans = [
-        (s.addr, s.addr + s.size, s.index)
-        for s in sections
-        if s.index and s.type in (SHT_PROGBITS, SHT_NOBITS) and s.size and s.addr + s.size < 1 << 64
+        (address, address + size, s.index)
+        for s, address, size in zip(sections, placement.addresses, placement.sizes, strict=True)
+        if s.index and s.type in (SHT_PROGBITS, SHT_NOBITS) and size and address + size < 1 << 64
     ]
     spans.sort()
     ends = sorted({end for _, end, _ in spans} | {start for start, _, _ in spans})
@@ -78,7 +79,13 @@ cdef class EncodeContext:
 
     def __cinit__(self, object image, object settings, SymbolTable symbols not None):
         features = settings.features
-        self.sections = DebugSections(image)
+        relocate = None
+        placement = Placement(image)
+        if image.type == ET_REL:
+            from btfstep.elf.relocate import Relocator
+
+            relocate = Relocator(image, placement)
+        self.sections = DebugSections(image, relocate)
         self.units = UnitList(self.sections)
         self.strings = StringPool(settings.kabi_prefix.encode() if settings.kabi_prefix else None)
         self.strings.use_debug_str(&self.sections.c.view[SEC_STR])
@@ -91,7 +98,7 @@ cdef class EncodeContext:
         self.options.true_signature = features.true_signature
         self.options.verbose = settings.verbose
         self._use_machine(image.machine, image.address_size)
-        self._use_sections(image, features)
+        self._use_sections(image.sections, placement, features)
         self._use_languages(settings)
         if settings.cu_exclude:
             self.cu_exclude = settings.cu_exclude.encode()
@@ -128,20 +135,19 @@ cdef class EncodeContext:
         for i in range(8):
             self.machine.registers[i] = DW_OP_reg0 + <int>registers[i] if i < len(registers) else -1
 
-    def _use_sections(self, image, features):
+    def _use_sections(self, sections, placement, features):
         cdef uint32_t i
-        sections = image.sections
         self.nr_sections = <uint32_t>len(sections)
         self.section_wanted = <uint8_t *>calloc(self.nr_sections + 1, 1)
         self.section_address = <uint64_t *>calloc(self.nr_sections + 1, sizeof(uint64_t))
-        ranges = _address_ranges(sections) if self.options.variables else []
+        ranges = _address_ranges(sections, placement) if self.options.variables else []
         self.range_start = <uint64_t *>malloc((len(ranges) + 1) * sizeof(uint64_t))
         self.range_section = <uint32_t *>malloc((len(ranges) + 1) * sizeof(uint32_t))
         if not (self.section_wanted and self.section_address and self.range_start and self.range_section):
             raise MemoryError
         for i in range(self.nr_sections):
             section = sections[i]
-            self.section_address[i] = section.addr
+            self.section_address[i] = placement.addresses[i]
             self.section_wanted[i] = features.global_var or (features.var and section.name == _PERCPU)
         self.nr_ranges = <uint32_t>len(ranges)
         for i in range(self.nr_ranges):

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Find the BTF in a file: raw, or in a section of an ELF file."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from btfstep.btf.reader import BtfReader
+from btfstep.elf.constants import ELFMAG, SHT_NOBITS
+from btfstep.elf.image import ElfImage
+from btfstep.errors import BtfstepError, FormatError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+RUNNING_KERNEL = "/sys/kernel/btf/vmlinux"
+_MAGICS = (b"\x9f\xeb", b"\xeb\x9f")
+_SIZE_MAX = 1 << 32
+
+
+def load(path: str, base: BtfReader | None = None, *, encode: Callable[[str], bytes] | None = None) -> BtfReader:
+    """Read the BTF of `path`: a file of raw BTF, or an ELF file with a ``.BTF`` section.
+
+    `base` is what split BTF was split from. Without it, a module's own
+    ``.BTF.base`` is used if there is one; with it, ``.BTF.base`` tells how
+    the module's BTF fits this base. `encode` makes BTF for an ELF file that
+    has none.
+
+    Raises FormatError if there is no BTF or it is malformed, BtfstepError if
+    the file cannot be read, and whatever `encode` raises.
+    """
+    start = _start_of(path)
+    if start.startswith(ELFMAG):
+        with ElfImage.open(path) as image:
+            return _from_elf(image, base, encode)
+    if not start.startswith(_MAGICS):
+        raise FormatError("is neither an ELF file nor raw BTF", path=path)
+    return BtfReader(_read(path), base, path=path)
+
+
+def _from_elf(image: ElfImage, base: BtfReader | None, encode: Callable[[str], bytes] | None) -> BtfReader:
+    size = image.address_size
+    data = _section(image, ".BTF")
+    if data is None:
+        if encode is None:
+            raise FormatError("has no .BTF section", path=image.path)
+        return BtfReader(encode(image.path), base, path=image.path, address_size=size)
+    distilled_data = _section(image, ".BTF.base")
+    if distilled_data is None:
+        return BtfReader(data, base, path=image.path, section=".BTF", address_size=size)
+    distilled = BtfReader(distilled_data, path=image.path, section=".BTF.base", address_size=size)
+    split = BtfReader(data, distilled, path=image.path, section=".BTF", address_size=size)
+    if base is None:
+        return split
+    from btfstep.btf.relocate import relocate
+
+    return relocate(split, base)
+
+
+def _section(image: ElfImage, name: str) -> memoryview | None:
+    section = image.section(name)
+    if section is None or section.type == SHT_NOBITS:
+        return None
+    return image.contents(section)
+
+
+def _open(path: str) -> int:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError as error:
+        raise BtfstepError(error.strerror or str(error), path=path) from None
+    except ValueError as error:  # a null byte in the name
+        raise BtfstepError(str(error), path=path) from None
+    mode = os.fstat(fd).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(fd)
+        raise FormatError("is a directory" if stat.S_ISDIR(mode) else "is not a regular file", path=path)
+    return fd
+
+
+def _start_of(path: str) -> bytes:
+    fd = _open(path)
+    try:
+        return os.read(fd, 4)
+    except OSError as error:
+        raise BtfstepError(f"cannot read: {error.strerror}", path=path) from None
+    finally:
+        os.close(fd)
+
+
+def _read(path: str) -> bytes:
+    """The whole file. Those of the kernel cannot be mapped on all versions of it."""
+    fd = _open(path)
+    try:
+        with open(fd, "rb", buffering=0) as file:
+            if os.fstat(fd).st_size >= _SIZE_MAX:
+                raise FormatError("BTF of 4 GiB or more", path=path)
+            return file.readall()
+    except OSError as error:
+        raise BtfstepError(f"cannot read: {error.strerror}", path=path) from None
