@@ -3,9 +3,6 @@
 # (no Python sequence is indexed here; ids come from this module and are below `count`)
 """The pool of `strings.pxd`, and the string section that it becomes."""
 
-from cpython.pythread cimport (
-    PyThread_acquire_lock, PyThread_allocate_lock, PyThread_free_lock, PyThread_release_lock, WAIT_LOCK,
-)
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memchr, memcmp, memcpy, strlen
@@ -27,7 +24,7 @@ cdef inline uint32_t letter(uint8_t c) noexcept nogil:
     return 63 if c == 95 else 0
 
 
-cdef inline uint64_t hash_text(const uint8_t *text, uint32_t length) noexcept nogil:
+cdef inline uint32_t hash_text(const uint8_t *text, uint32_t length) noexcept nogil:
     cdef uint64_t h = length
     cdef uint64_t word
     cdef uint32_t i = 0
@@ -37,7 +34,7 @@ cdef inline uint64_t hash_text(const uint8_t *text, uint32_t length) noexcept no
         i += 8
     word = 0
     memcpy(&word, text + i, length - i)
-    return mix(h, word)
+    return <uint32_t>(mix(h, word) >> 32)
 
 
 cdef class StringPool:
@@ -47,13 +44,13 @@ cdef class StringPool:
     """
 
     def __cinit__(self, bytes prefix=None):
-        self.lock = PyThread_allocate_lock()
+        pthread_mutex_init(&self.lock, NULL)
         self.texts = <Text **>calloc(MAX_CHUNKS, sizeof(void *))
         self.offsets = <uint32_t **>calloc(MAX_CHUNKS, sizeof(void *))
         self.by_letters = <uint32_t *>calloc(LETTERS, sizeof(uint32_t))
         self.slots_mask = (1 << 16) - 1
         self.slots = <uint32_t *>calloc(<size_t>self.slots_mask + 1, sizeof(uint32_t))
-        if not (self.lock and self.texts and self.offsets and self.by_letters and self.slots):
+        if not (self.texts and self.offsets and self.by_letters and self.slots):
             raise MemoryError
         if self.intern_copy(b"", 0) != 0:
             raise MemoryError
@@ -66,8 +63,7 @@ cdef class StringPool:
     def __dealloc__(self):
         cdef uint32_t i
         cdef void *block
-        if self.lock:
-            PyThread_free_lock(self.lock)
+        pthread_mutex_destroy(&self.lock)
         for i in range(MAX_CHUNKS):
             if self.texts == NULL or self.texts[i] == NULL:
                 break
@@ -96,15 +92,15 @@ cdef class StringPool:
 
     cdef uint32_t find_or_add(self, const uint8_t *text, uint32_t length, bint copy) noexcept nogil:
         """Under the lock."""
-        cdef uint64_t h = hash_text(text, length)
+        cdef uint32_t h = hash_text(text, length)
         cdef uint32_t at, id
         cdef uint8_t *block
         cdef const Text *known
         cdef Text *new
-        at = <uint32_t>h & self.slots_mask
+        at = h & self.slots_mask
         while self.slots[at] != 0:
             known = pool_text(self, self.slots[at] - 1)
-            if known.hash == <uint32_t>(h >> 32) and known.length == length and memcmp(known.bytes, text, length) == 0:
+            if known.hash == h and known.length == length and memcmp(known.bytes, text, length) == 0:
                 return self.slots[at] - 1
             at = (at + 1) & self.slots_mask
 
@@ -129,7 +125,7 @@ cdef class StringPool:
         new = &self.texts[id >> CHUNK_BITS][id & (CHUNK - 1)]
         new.bytes = text
         new.length = length
-        new.hash = <uint32_t>(h >> 32)
+        new.hash = h
         self.slots[at] = id + 1
         self.count = id + 1
         if <uint64_t>self.count * 2 > self.slots_mask:
@@ -141,12 +137,10 @@ cdef class StringPool:
         cdef uint32_t mask = self.slots_mask * 2 + 1
         cdef uint32_t *slots = <uint32_t *>calloc(<size_t>mask + 1, sizeof(uint32_t))
         cdef uint32_t id, at
-        cdef const Text *known
         if slots == NULL:
             return FAILED
         for id in range(self.count):
-            known = pool_text(self, id)
-            at = <uint32_t>hash_text(known.bytes, known.length) & mask
+            at = pool_text(self, id).hash & mask
             while slots[at] != 0:
                 at = (at + 1) & mask
             slots[at] = id + 1
@@ -159,9 +153,9 @@ cdef class StringPool:
         cdef uint32_t id
         if length >= 0x7FFFFFFF:
             return FAILED
-        PyThread_acquire_lock(self.lock, WAIT_LOCK)
+        pthread_mutex_lock(&self.lock)
         id = self.find_or_add(text, <uint32_t>length, copy)
-        PyThread_release_lock(self.lock)
+        pthread_mutex_unlock(&self.lock)
         return id
 
     cdef uint32_t intern(self, const uint8_t *text, uint64_t length) noexcept nogil:
@@ -253,7 +247,8 @@ cdef class StringPool:
         cdef uint32_t *offset
         while at < size:
             length = <uint32_t>strlen(<const char *>text + at)
-            id = self.intern(text + at, length)
+            # No other thread knows the pool yet.
+            id = self.find_or_add(text + at, length, False)
             if id == FAILED:
                 raise MemoryError
             # Of equal strings libbpf takes the first.
