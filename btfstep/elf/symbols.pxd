@@ -23,6 +23,7 @@ cdef struct Symbol:
     uint32_t section
     uint32_t index  # in the table
     uint8_t type
+    bint optimized  # a function: the compiler's variant of it, by its name
 
 
 cdef struct ElfFunction:
@@ -50,5 +51,8 @@ cdef class SymbolTable:
     cdef ElfFunction *functions
     cdef readonly uint32_t nr_functions
     cdef uint32_t functions_cap
+    cdef uint64_t work  # bytes of names that may still be read
+    cdef bint exhausted
     cdef bint read(self, uint32_t index, Symbol *symbol) noexcept nogil
+    cdef int check(self) except -1
     cdef bint differ(self, uint32_t first, uint32_t end) noexcept nogil

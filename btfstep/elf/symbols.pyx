@@ -3,7 +3,7 @@
 # (C arrays only: entries are read below `count`, which the section's size bounds)
 """Reads symbol tables; see `symbols.pxd`."""
 
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, qsort
 from libc.string cimport memchr, memcmp, memset, strchr, strlen, strstr
 
@@ -14,6 +14,11 @@ from btfstep.errors import FormatError
 cdef enum:
     SHN_XINDEX = 0xFFFF
     SHT_SYMTAB_SHNDX = 18
+    # Names may lie within one another, so a small table can hold any length of
+    # them; real ones come to about the size of the tables, which are read a few times.
+    MAX_NAME = 1 << 16
+    FREE_WORK = 1 << 26
+    MAX_READS = 64
 
 
 cdef int by_name(const void *a, const void *b) noexcept nogil:
@@ -67,6 +72,7 @@ cdef class SymbolTable:
             self.strtab = &strtab_view[0]
             self.strtab_size = len(strtab)
         self.count = <uint32_t>(self.symtab_size // <uint64_t>entry)
+        self.work = FREE_WORK + MAX_READS * (self.symtab_size + self.strtab_size)
         for extended in image.sections:
             if extended.type == SHT_SYMTAB_SHNDX and extended.link == section.index:
                 indices = image.contents(extended)
@@ -86,6 +92,7 @@ cdef class SymbolTable:
         cdef Cursor c
         cdef uint32_t name
         cdef uint64_t left
+        cdef const uint8_t *nul
         cursor_set(&c, self.symtab, self.symtab_size, <uint64_t>index * (24 if self.is64 else 16), self.big)
         name = read_u32(&c)
         if self.is64:
@@ -107,8 +114,22 @@ cdef class SymbolTable:
         if c.failed or name >= self.strtab_size:
             return False
         symbol.name = self.strtab + name
-        left = self.strtab_size - name
-        return memchr(symbol.name, 0, <size_t>left) != NULL
+        left = min(self.strtab_size - name, <uint64_t>MAX_NAME)
+        nul = <const uint8_t *>memchr(symbol.name, 0, <size_t>left)
+        if nul == NULL:
+            return False
+        left = <uint64_t>(nul - symbol.name)
+        if left > self.work:
+            self.exhausted = True
+            return False
+        self.work -= left
+        return True
+
+    cdef int check(self) except -1:
+        """Raise what `read` cannot; called after each pass over the table."""
+        if self.exhausted:
+            raise FormatError("names lie within one another, to an absurd length", path=self.path, section=".symtab")
+        return 0
 
     def collect_functions(self) -> None:
         """Gather the functions; parts that compilers split off (``.cold``, ``.part``) are none."""
@@ -128,10 +149,12 @@ cdef class SymbolTable:
                 symbol.name_length = <uint32_t>strlen(<const char *>symbol.name)
             if symbol.name_length == 0:
                 continue
+            symbol.optimized = dot != NULL and (strstr(dot, ".constprop") != NULL or strstr(dot, ".isra") != NULL)
             if reserve(<void **>&self.symbols, &self.symbols_cap, <uint64_t>self.nr_symbols + 1, sizeof(Symbol)) < 0:
                 raise MemoryError
             self.symbols[self.nr_symbols] = symbol
             self.nr_symbols += 1
+        self.check()
         if self.nr_symbols == 0:
             return
         qsort(self.symbols, self.nr_symbols, sizeof(Symbol), by_name)
@@ -171,6 +194,7 @@ cdef class SymbolTable:
         for i in range(self.count):
             if self.read(i, &symbol) and symbol.section == section:
                 result.append((<bytes>symbol.name, symbol.value, symbol.size))
+        self.check()
         return result
 
     def function_names(self):

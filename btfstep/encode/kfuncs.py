@@ -9,6 +9,8 @@ function's flags; a pair is a symbol ``__BTF_ID__func__FUNCTION__N``.
 from __future__ import annotations
 
 import struct
+from bisect import bisect_right
+from itertools import accumulate
 
 from btfstep.errors import FormatError
 
@@ -45,9 +47,14 @@ def mark_kfuncs(image: ElfImage, symbols: SymbolTable) -> None:
     for name, value, size in entries:
         if name.startswith(_SET) and pair(value, name.decode(errors="replace"))[1] & _KFUNCS:
             sets.append((value, value + size))
+    sets.sort()
+    starts = [start for start, _ in sets]
+    # The furthest end of each set and those before it: they may overlap.
+    ends = list(accumulate((end for _, end in sets), max))
     for name, value, _ in entries:
         function = _function_name(name)
-        if function is not None and any(start <= value < end for start, end in sets):
+        before = bisect_right(starts, value)
+        if function is not None and before and value < ends[before - 1]:
             symbols.mark_kfunc(function, pair(value, name.decode(errors="replace"))[1])
 
 

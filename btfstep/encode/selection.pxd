@@ -18,16 +18,16 @@ cdef class FunctionSelector:
     cdef uint32_t nr_parameters, parameters_cap
     cdef Tag *tags
     cdef uint32_t nr_tags, tags_cap
-    cdef uint64_t work
+    cdef uint64_t work  # steps left of one comparison
+    cdef uint64_t steps  # of all so far
 
     cdef int add_unit(self, TypeGraph graph, const Record *record) noexcept nogil
-    cdef bint match(self, TypeGraph graph, uint32_t a, uint32_t b) noexcept nogil
+    cdef bint match(self, TypeGraph graph, uint32_t a, uint32_t b, int depth) noexcept nogil
     cdef object mismatch(self, TypeGraph graph, const SavedFunction *a, const SavedFunction *b)
     cdef bint has_optimized_symbol(self, const SavedFunction *f) noexcept nogil
     cdef const SavedFunction *canonical(
         self, const SavedFunction **run, uint32_t count, bint true_signature
     ) noexcept nogil
-    cdef void addressed_first(self, const SavedFunction **run, uint32_t count) noexcept nogil
     cdef uint32_t dotted_symbol(self, const SavedFunction *f) noexcept nogil
     cdef bint loses_parameters(self, const SavedFunction *f, bint true_signature) noexcept nogil
     cdef int list_function(

@@ -10,7 +10,6 @@ several addresses.
 
 from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport strchr, strstr
 
 from btfstep.btf.constants cimport *
 from btfstep.btf.graph cimport NONE, REF, Node, Ref, TypeGraph
@@ -37,6 +36,12 @@ cdef enum:
     )
     # Steps of one comparison of types; real ones take a dozen.
     MATCH_WORK = 1 << 20
+    MATCH_DEPTH = 256  # prototypes within prototypes
+    # Steps of all comparisons, and then so many more for each function.
+    FREE_STEPS = 1 << 24
+    MAX_STEPS = 1024
+    # Looks at a function's symbols, for each of its definitions.
+    MAX_SYMBOLS = 1024
 
 
 cdef class FunctionSelector:
@@ -89,7 +94,7 @@ cdef class FunctionSelector:
         self.nr_tags += r.nr_function_tags
         return 0
 
-    cdef bint match(self, TypeGraph graph, uint32_t a, uint32_t b) noexcept nogil:
+    cdef bint match(self, TypeGraph graph, uint32_t a, uint32_t b, int depth) noexcept nogil:
         """Whether two types are the same for a caller: const aside, structs and typedefs by name."""
         cdef const Node *s
         cdef const Node *t
@@ -100,6 +105,7 @@ cdef class FunctionSelector:
         cdef uint32_t i
         while self.work:
             self.work -= 1
+            self.steps += 1
             a = graph.settled_key(a)
             b = graph.settled_key(b)
             if a == b:
@@ -134,12 +140,14 @@ cdef class FunctionSelector:
             if kind == BTF_KIND_ARRAY and s.extra != t.extra:
                 return False
             if kind == BTF_KIND_FUNC_PROTO:
-                if info_vlen(s.info) != info_vlen(t.info) or not self.match(graph, s.ref, t.ref):
+                if info_vlen(s.info) != info_vlen(t.info) or depth == 0:
+                    return False
+                if not self.match(graph, s.ref, t.ref, depth - 1):
                     return False
                 x = graph.ref_rows + s.extra
                 y = graph.ref_rows + t.extra
                 for i in range(info_vlen(s.info)):
-                    if not self.match(graph, x[i].type, y[i].type):
+                    if not self.match(graph, x[i].type, y[i].type, depth - 1):
                         return False
                 return True
             a = s.ref
@@ -153,12 +161,14 @@ cdef class FunctionSelector:
         cdef uint32_t i
         if a.nr_parameters != b.nr_parameters:
             return f"it takes {a.nr_parameters} parameters here and {b.nr_parameters} there"
+        if self.steps > FREE_STEPS + MAX_STEPS * <uint64_t>self.nr_functions:
+            raise EncodeError("functions with definitions that are too much work to compare", path=self.symbols.path)
         self.work = MATCH_WORK
-        if not self.match(graph, a.returns, b.returns):
+        if not self.match(graph, a.returns, b.returns, MATCH_DEPTH):
             return "its return types differ"
         # pahole counts in 8 bits, and no function has more parameters.
         for i in range(a.nr_parameters):
-            if not self.match(graph, x[i].type, y[i].type):
+            if not self.match(graph, x[i].type, y[i].type, MATCH_DEPTH):
                 return f"the types of its parameter {i + 1} differ"
         return None
 
@@ -166,16 +176,13 @@ cdef class FunctionSelector:
         """Whether the code at the function's address is the compiler's variant of it."""
         cdef const ElfFunction *elf = &self.symbols.functions[f.symbol]
         cdef const Symbol *symbol
-        cdef const char *dot
         cdef uint32_t i
         if f.address == 0:
             return False
         for i in range(elf.count):
             symbol = &self.symbols.symbols[elf.first + i]
-            if symbol.value == f.address:
-                dot = strchr(<const char *>symbol.name, 46)  # a dot
-                if dot != NULL and (strstr(dot, ".constprop") != NULL or strstr(dot, ".isra") != NULL):
-                    return True
+            if symbol.value == f.address and symbol.optimized:
+                return True
         return False
 
     cdef const SavedFunction *canonical(
@@ -192,6 +199,7 @@ cdef class FunctionSelector:
                         first = run[i]
                     if not self.loses_parameters(run[i], true_signature):
                         return run[i]
+                    break
         return first if first != NULL else run[0]
 
     cdef bint loses_parameters(self, const SavedFunction *f, bint true_signature) noexcept nogil:
@@ -209,22 +217,9 @@ cdef class FunctionSelector:
         if f.address:
             for i in range(elf.first, elf.first + elf.count):
                 if self.symbols.symbols[i].value == f.address:
-                    if strchr(<const char *>self.symbols.symbols[i].name, 46) != NULL:
+                    if self.symbols.symbols[i].name[self.symbols.symbols[i].name_length] == 46:  # a dot
                         return i + 1
         return 0
-
-    cdef void addressed_first(self, const SavedFunction **run, uint32_t count) noexcept nogil:
-        """Put the definitions that have code before those that do not."""
-        cdef const SavedFunction *f
-        cdef uint32_t i, k
-        cdef uint32_t addressed = 0
-        for i in range(count):
-            f = run[i]
-            if f.address:
-                for k in range(i, addressed, -1):
-                    run[k] = run[k - 1]
-                run[addressed] = f
-                addressed += 1
 
     def select(self, TypeGraph graph not None, features, log=None) -> None:
         """List the functions that qualify, sorted by name; `graph` has to be settled.
@@ -237,6 +232,8 @@ cdef class FunctionSelector:
         cdef const SavedFunction **order
         cdef uint32_t i, k, symbol, count, dotted
         cdef bint true_signature = features.true_signature
+        cdef bint addressed
+        cdef uint64_t steps = 0
         cdef SavedFunction *first
         cdef SavedFunction *f
         cdef const ElfFunction *elf
@@ -248,21 +245,29 @@ cdef class FunctionSelector:
         try:
             if starts == NULL or order == NULL:
                 raise MemoryError
-            # By name, which is the order of the symbols; equal names as they came.
+            # By name, which is the order of the symbols; of equal names those that
+            # have code first, otherwise as they came.
             for i in range(self.nr_functions):
                 starts[self.functions[i].symbol + 2] += 1
             for i in range(nr_symbols):
                 starts[i + 2] += starts[i + 1]
-            for i in range(self.nr_functions):
-                k = self.functions[i].symbol + 1
-                order[starts[k]] = &self.functions[i]
-                starts[k] += 1
+            for addressed in (True, False):
+                for i in range(self.nr_functions):
+                    if (self.functions[i].address != 0) == addressed:
+                        k = self.functions[i].symbol + 1
+                        order[starts[k]] = &self.functions[i]
+                        starts[k] += 1
             for symbol in range(nr_symbols):
                 count = starts[symbol + 1] - starts[symbol]
                 if count == 0:
                     continue
                 elf = &self.symbols.functions[symbol]
-                self.addressed_first(order + starts[symbol], count)
+                steps += <uint64_t>count * elf.count
+                if steps > FREE_STEPS + MAX_SYMBOLS * <uint64_t>self.nr_functions:
+                    raise EncodeError(
+                        f"function {self.name(graph, symbol + 1)} has {count} definitions and {elf.count} symbols",
+                        path=self.symbols.path,
+                    )
                 first = <SavedFunction *>order[starts[symbol]]
                 why = None
                 for i in range(1, count):
