@@ -141,6 +141,7 @@ cdef class TypeGraph:
     cdef uint32_t nr_steps, steps_cap
     cdef uint64_t work  # left before a comparison gives up
     cdef bint adjusts_base  # the comparison at hand would give a meaning to a declaration of the base
+    cdef uint64_t budget  # steps of comparisons that are left, over all units; see `spend`
     # pass 1: what it kept, and content -> index + 1 in it
     cdef uint32_t *primitives
     cdef uint32_t nr_primitives
@@ -213,6 +214,7 @@ cdef class TypeGraph:
     cdef int equivalent(self, uint32_t candidate, uint32_t canonical) noexcept nogil
     cdef int compare(self, uint32_t candidate, uint32_t canonical) noexcept nogil
     cdef bint identical(self, uint32_t a_id, uint32_t b_id, int depth) noexcept nogil
+    cdef int spend(self, uint64_t steps) noexcept nogil
     cdef int accept(self) noexcept nogil
     cdef int touch(self, uint32_t node) noexcept nogil
     cdef int mark_kept(self) noexcept nogil

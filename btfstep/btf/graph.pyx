@@ -10,7 +10,7 @@ from libc.string cimport memcpy, memmove, memset, strlen
 
 from btfstep.btf.constants cimport *
 from btfstep.btf.memory cimport mix, reserve
-from btfstep.btf.reader cimport BtfReader, kflag_of, kind_of, vlen_of
+from btfstep.btf.reader cimport BtfReader, kind_of, vlen_of
 from btfstep.btf.strings cimport FAILED, NO_NAME
 from btfstep.btf.types cimport Row, Type, hash_enumerator, hash_member, hash_type
 from btfstep.dwarf.sections cimport SEC_INFO, fail, fail_memory
@@ -22,7 +22,12 @@ cdef enum:
     # How deep libbpf compares what the compiler wrote twice within one unit.
     IDENTICAL_DEPTH = 16
     # Steps of one such comparison; real ones take a few thousand.
-    IDENTICAL_WORK = 1 << 22
+    IDENTICAL_WORK = 1 << 24
+    # Steps of all comparisons: so many, and so many for each type and row.
+    # Kernels take a few for each; what runs out is made to take forever.
+    FREE_STEPS = 1 << 24
+    STEPS_PER_TYPE = 256
+    STEPS_PER_ROW = 64
 
 
 cdef inline bint is_primitive(unsigned int kind) noexcept nogil:
@@ -101,6 +106,7 @@ cdef class TypeGraph:
         self.nodes[0].hypothesis = NONE
         self.ref_of[0] = 0
         self.nr_nodes = 1
+        self.budget = FREE_STEPS
         if base is not None:
             self.load_base(base)
 
@@ -132,7 +138,7 @@ cdef class TypeGraph:
     cdef int load_base(self, BtfReader base) except -1:
         """Make the base's types the first nodes, and candidates for whatever comes."""
         cdef uint32_t count = base.total - 1
-        cdef uint32_t id, slot, name
+        cdef uint32_t id, slot
         cdef unsigned int kind
         cdef const Node *t
         cdef Group *group
@@ -144,6 +150,7 @@ cdef class TypeGraph:
         names = <uint32_t *>malloc(<size_t>base.text_end * sizeof(uint32_t) + 1)
         if names == NULL:
             raise MemoryError
+        self.strings.work += base.text_end
         try:
             self.strings.use_base(<const uint8_t *>base.text, base.text_end, names)
             self.load_base_nodes(base, names)
@@ -158,7 +165,9 @@ cdef class TypeGraph:
             # Typedefs of a base are never found, since libbpf files them under
             # a hash that it does not look them up by.
             if is_enum(kind) or is_composite(kind):
-                group = self.find_group(id, mix(BTF_KIND_ENUM, t.name) if is_enum(kind) else t.hash, is_enum(kind))
+                group = self.find_group(
+                    id, mix(BTF_KIND_ENUM, t.name, self.strings.key) if is_enum(kind) else t.hash, is_enum(kind)
+                )
                 if group == NULL or self.add_candidate(group, id, self.nr_base_entries, True) < 0:
                     raise MemoryError
                 if is_enum_forward(t):
@@ -168,6 +177,7 @@ cdef class TypeGraph:
             self.nr_base_entries += 1
         self.nr_base_primitives = self.nr_primitives
         self.position = count
+        self.budget += <uint64_t>STEPS_PER_TYPE * count + <uint64_t>STEPS_PER_ROW * self.nr_rows
         return 0
 
     cdef int load_base_nodes(self, BtfReader base, const uint32_t *names) except -1:
@@ -196,7 +206,7 @@ cdef class TypeGraph:
             elif kind == BTF_KIND_ARRAY:
                 t.ref = record[3]
                 t.extra = record[5]
-            t.hash = hash_type(kind, t.info, t.name, t.ref, t.extra)
+            t.hash = hash_type(kind, t.info, t.name, t.ref, t.extra, self.strings.key)
             if not is_composite(kind) and not is_enum(kind) and kind != BTF_KIND_FUNC_PROTO:
                 continue
             if reserve(<void **>&self.rows, &self.rows_cap, <uint64_t>self.nr_rows + vlen, sizeof(Row)) < 0:
@@ -209,9 +219,9 @@ cdef class TypeGraph:
                 row.type = record[4 + i * step]
                 row.value = record[5 + i * step] if step == 3 else 0
                 if is_composite(kind):
-                    t.hash = hash_member(t.hash, row)
+                    t.hash = hash_member(t.hash, row, self.strings.key)
                 elif is_enum(kind):
-                    t.hash = hash_enumerator(t.hash, row)
+                    t.hash = hash_enumerator(t.hash, row, self.strings.key)
             self.nr_rows += vlen
         return 0
 
@@ -342,6 +352,7 @@ cdef class TypeGraph:
                 t.ref += shift
             self.append_node(self.position + 1 + i)
         self.nr_rows += r.nr_rows
+        self.budget += <uint64_t>STEPS_PER_TYPE * count + <uint64_t>STEPS_PER_ROW * r.nr_rows
         # All arrays of the output are indexed by one type: the first "int"
         # that comes along, or one that is made up for the first array.
         if self.index_type == 0 and r.int_type:
@@ -353,12 +364,19 @@ cdef class TypeGraph:
             t.info = make_info(BTF_KIND_INT, 0, False)
             t.ref = 4
             t.extra = <uint32_t>BTF_INT_SIGNED << 24 | 32
-            t.hash = hash_type(BTF_KIND_INT, t.info, t.name, t.ref, t.extra)
+            t.hash = hash_type(BTF_KIND_INT, t.info, t.name, t.ref, t.extra, self.strings.key)
             self.index_type = self.nr_nodes
             self.append_node(self.position + count)
             if self.strings.emit(self.name_int) == FAILED:
                 return fail_memory(&self.fault)
         self.position += count
+        return 0
+
+    cdef int spend(self, uint64_t steps) noexcept nogil:
+        """Count steps of comparisons; -1 with `fault` when they run out."""
+        if steps > self.budget:
+            return fail(&self.fault, "too many types that differ only in what they refer to", -1, 0)
+        self.budget -= steps
         return 0
 
     cdef uint32_t resolve(self, uint32_t node) noexcept nogil:
@@ -374,7 +392,7 @@ cdef class TypeGraph:
         cdef const Row *x
         cdef const Row *y
         cdef uint32_t i
-        if a.name != b.name or a.info != b.info:
+        if a.name != b.name or a.info != b.info or a.hash != b.hash:
             return False
         if kind == BTF_KIND_FWD:
             return True
@@ -452,7 +470,7 @@ cdef class TypeGraph:
         cdef const Node *t = &self.nodes[node]
         cdef const Node *other
         cdef bint forward = is_enum_forward(t)
-        cdef Group *group = self.find_group(node, mix(BTF_KIND_ENUM, t.name), True)
+        cdef Group *group = self.find_group(node, mix(BTF_KIND_ENUM, t.name, self.strings.key), True)
         cdef uint32_t known, slot, at
         if group == NULL:
             return -1
@@ -466,6 +484,8 @@ cdef class TypeGraph:
             self.turn(group, self.nr_base_entries + self.nr_primitives - self.nr_base_primitives)
             at = self.first_candidate(group)
             while at:
+                if self.spend(1) < 0:
+                    return -1
                 known = self.candidates[at - 1].node
                 other = &self.nodes[known]
                 if forward or self.same_primitive(t, other):
@@ -730,7 +750,6 @@ cdef class TypeGraph:
         cdef int equal
         self.forget()
         self.nr_pairs = 0
-        self.work = IDENTICAL_WORK
         equal = self.compare(candidate, canonical)
         if equal != 2:
             return equal
@@ -773,6 +792,8 @@ cdef class TypeGraph:
         cdef unsigned int kind, other
         # Along what refers to one type; structs and prototypes end the loop.
         while True:
+            if self.spend(1) < 0:
+                return -1
             if self.resolve(candidate) == self.resolve(canonical):
                 return 1
             if info_kind(self.nodes[canonical].info) == BTF_KIND_FWD:
@@ -783,7 +804,11 @@ cdef class TypeGraph:
             known = self.nodes[canonical].hypothesis
             if known != NONE:
                 # Compilers write some types twice in one unit.
-                return known == candidate or self.identical(known, candidate, IDENTICAL_DEPTH)
+                if known == candidate:
+                    return 1
+                self.work = IDENTICAL_WORK
+                i = self.identical(known, candidate, IDENTICAL_DEPTH)
+                return -1 if self.spend(IDENTICAL_WORK - self.work) < 0 else <int>i
             if reserve(<void **>&self.assumed, &self.assumed_cap, <uint64_t>self.nr_assumed + 1, sizeof(uint32_t)) < 0:
                 return fail_memory(&self.fault)
             self.assumed[self.nr_assumed] = canonical
@@ -822,6 +847,8 @@ cdef class TypeGraph:
                         return 0
                 break
             candidate, canonical = a.ref, b.ref
+        if self.spend(info_vlen(a.info)) < 0:
+            return -1
         if reserve(<void **>&self.pairs, &self.pairs_cap, <uint64_t>self.nr_pairs + 1, sizeof(Pair)) < 0:
             return fail_memory(&self.fault)
         pair = &self.pairs[self.nr_pairs]
@@ -866,6 +893,7 @@ cdef class TypeGraph:
                     return False
                 a_id, b_id = a.ref, b.ref
                 continue
+            self.work -= min(self.work, <uint64_t>info_vlen(a.info))
             x = self.rows + a.extra
             y = self.rows + b.extra
             if is_composite(kind):
@@ -1197,13 +1225,14 @@ cdef class TypeGraph:
         return 0
 
     cdef uint64_t hash_ref(self, const Ref *ref) noexcept nogil:
-        cdef uint64_t h = mix(mix(ref.info, ref.name), ref.ref)
+        cdef uint64_t key = self.strings.key
+        cdef uint64_t h = mix(mix(ref.info, ref.name, key), ref.ref, key)
         cdef uint32_t i
         if info_kind(ref.info) == BTF_KIND_FUNC_PROTO:
             for i in range(info_vlen(ref.info)):
-                h = mix(h, <uint64_t>self.ref_rows[ref.extra + i].name << 32 | self.ref_rows[ref.extra + i].type)
+                h = mix(h, <uint64_t>self.ref_rows[ref.extra + i].name << 32 | self.ref_rows[ref.extra + i].type, key)
             return h
-        return mix(h, ref.extra)
+        return mix(h, ref.extra, key)
 
     cdef bint same_ref(self, const Ref *a, const Ref *b) noexcept nogil:
         cdef const Row *x
@@ -1309,7 +1338,7 @@ cdef class TypeGraph:
         for node in range(1, self.nr_nodes):
             if not is_composite(info_kind(self.nodes[node].info)) or self.nodes[node].map != node:
                 continue
-            at = <uint32_t>mix(0, self.nodes[node].name) & mask
+            at = <uint32_t>mix(0, self.nodes[node].name, self.strings.key) & mask
             while slots[at] and self.nodes[slots[at]].name != self.nodes[node].name:
                 at = (at + 1) & mask
             if slots[at]:
@@ -1319,7 +1348,7 @@ cdef class TypeGraph:
         for node in range(self.nr_base + 1, self.nr_nodes):
             if info_kind(self.nodes[node].info) != BTF_KIND_FWD or self.nodes[node].map != node:
                 continue
-            at = <uint32_t>mix(0, self.nodes[node].name) & mask
+            at = <uint32_t>mix(0, self.nodes[node].name, self.strings.key) & mask
             while slots[at] and self.nodes[slots[at]].name != self.nodes[node].name:
                 at = (at + 1) & mask
             found = slots[at]

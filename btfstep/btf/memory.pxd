@@ -13,8 +13,22 @@ cdef extern from *:
     /* Cython has no words for these; they are plain loads and stores on every machine that builds kernels. */
     #define btfstep_load_acquire(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
     #define btfstep_store_release(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
+
+    /* The high half of a product, folded onto the low one. */
+    static inline uint64_t btfstep_fold(uint64_t a, uint64_t b)
+    {
+    #ifdef __SIZEOF_INT128__
+        unsigned __int128 product = (unsigned __int128)a * b;
+        return (uint64_t)product ^ (uint64_t)(product >> 64);
+    #else
+        uint64_t high = (a >> 32) * (b >> 32), low = (uint64_t)(uint32_t)a * (uint32_t)b;
+        uint64_t cross = (a >> 32) * (uint32_t)b ^ (uint64_t)(uint32_t)a * (b >> 32);
+        return high ^ low ^ (cross << 32 | cross >> 32);
+    #endif
+    }
     """
     uint32_t load_acquire "btfstep_load_acquire"(const uint32_t *p) noexcept nogil
+    uint64_t fold "btfstep_fold"(uint64_t a, uint64_t b) noexcept nogil
     void store_release "btfstep_store_release"(uint32_t *p, uint32_t value) noexcept nogil
 
 
@@ -39,7 +53,10 @@ cdef inline int reserve(void **array, uint32_t *cap, uint64_t need, size_t eleme
     return 0
 
 
-cdef inline uint64_t mix(uint64_t h, uint64_t value) noexcept nogil:
-    """One round of hashing: multiply and fold; the low bits of the result depend on all of both."""
-    h = (h ^ value) * <uint64_t>0x9E3779B97F4A7C15
-    return h ^ (h >> 29)
+cdef inline uint64_t mix(uint64_t h, uint64_t value, uint64_t key) noexcept nogil:
+    """One round of hashing: multiply and fold; every bit of the result depends on all three.
+
+    `key` is odd, and another in each run: with a known one, a file could be
+    made whose types and strings all collide.
+    """
+    return fold(h ^ value, key)

@@ -49,11 +49,14 @@ cdef class StringPool:
     cdef uint32_t count  # of numbers given out
     cdef uint32_t *slots  # open addressing: id + 1
     cdef uint32_t slots_mask
+    cdef uint64_t key  # of all hashes of the run, see `mix`
+    cdef uint64_t seed
     cdef uint32_t *by_offset  # of .debug_str: id + 1
     cdef uint64_t by_offset_size
     cdef uint32_t *by_letters  # id + 1
     cdef pthread_mutex_t lock
     cdef SectionView debug_str
+    cdef uint64_t work  # bytes of text that may still be looked up, see `allow`
     cdef uint8_t *arena  # list of owned blocks, linked by their first bytes
     cdef readonly uint64_t base_size  # bytes of the base's strings, which come before ours
     cdef readonly uint64_t emitted_size  # bytes of the strings so far, the base's included
@@ -64,6 +67,8 @@ cdef class StringPool:
     cdef const char *prefix_text
     cdef uint32_t prefix_length
 
+    cdef void allow(self, uint64_t size) noexcept
+    cdef int charge(self, uint64_t length) noexcept nogil
     cdef int use_debug_str(self, const SectionView *debug_str) except -1
     cdef uint32_t find_or_add(self, const uint8_t *text, uint32_t length, bint copy) noexcept nogil
     cdef uint32_t rehash(self, uint32_t added) noexcept nogil

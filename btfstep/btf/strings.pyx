@@ -9,8 +9,11 @@ from libc.string cimport memchr, memcmp, memcpy, strlen
 
 from btfstep.btf.memory cimport load_acquire, mix, reserve, store_release
 
+import os
+
 cdef enum:
     LETTERS = 1 << 18  # three times six bits
+    FREE_WORK = 1 << 26  # bytes
 
 
 cdef inline uint32_t letter(uint8_t c) noexcept nogil:
@@ -24,17 +27,17 @@ cdef inline uint32_t letter(uint8_t c) noexcept nogil:
     return 63 if c == 95 else 0
 
 
-cdef inline uint32_t hash_text(const uint8_t *text, uint32_t length) noexcept nogil:
-    cdef uint64_t h = length
+cdef inline uint32_t hash_text(uint64_t seed, uint64_t key, const uint8_t *text, uint32_t length) noexcept nogil:
+    cdef uint64_t h = seed ^ length
     cdef uint64_t word
     cdef uint32_t i = 0
     while i + 8 <= length:
         memcpy(&word, text + i, 8)
-        h = mix(h, word)
+        h = mix(h, word, key)
         i += 8
     word = 0
     memcpy(&word, text + i, length - i)
-    return <uint32_t>(mix(h, word) >> 32)
+    return <uint32_t>(mix(h, word, key) >> 32)
 
 
 cdef class StringPool:
@@ -44,6 +47,10 @@ cdef class StringPool:
     """
 
     def __cinit__(self, bytes prefix=None):
+        cdef bytes random = os.urandom(16)
+        memcpy(&self.key, <const char *>random, 8)
+        memcpy(&self.seed, <const char *>random + 8, 8)
+        self.key |= 1
         pthread_mutex_init(&self.lock, NULL)
         self.texts = <Text **>calloc(MAX_CHUNKS, sizeof(void *))
         self.offsets = <uint32_t **>calloc(MAX_CHUNKS, sizeof(void *))
@@ -59,6 +66,7 @@ cdef class StringPool:
             self.prefix_text = self.prefix
             self.prefix_length = <uint32_t>len(prefix)
         self.emitted_size = 1  # the empty string, at offset 0
+        self.work = FREE_WORK
 
     def __dealloc__(self):
         cdef uint32_t i
@@ -81,6 +89,25 @@ cdef class StringPool:
         free(self.by_letters)
         free(self.order)
 
+    cdef void allow(self, uint64_t size) noexcept:
+        """Say how many bytes the sections have that strings come from.
+
+        Strings may lie within one another, so few bytes could hold any length
+        of them.  Real ones come to about the size of their sections.
+        """
+        self.work = FREE_WORK + 8 * size
+
+    cdef int charge(self, uint64_t length) noexcept nogil:
+        """Count bytes of text that are looked at; -1 once they come to an absurd length."""
+        cdef int status = 0
+        pthread_mutex_lock(&self.lock)
+        if self.work < length:
+            status = -1
+        else:
+            self.work -= length
+        pthread_mutex_unlock(&self.lock)
+        return status
+
     cdef int use_debug_str(self, const SectionView *debug_str) except -1:
         """Let offsets of this section name strings; it must outlive the pool."""
         self.debug_str = debug_str[0]
@@ -92,7 +119,7 @@ cdef class StringPool:
 
     cdef uint32_t find_or_add(self, const uint8_t *text, uint32_t length, bint copy) noexcept nogil:
         """Under the lock."""
-        cdef uint32_t h = hash_text(text, length)
+        cdef uint32_t h = hash_text(self.seed, self.key, text, length)
         cdef uint32_t at, id
         cdef uint8_t *block
         cdef const Text *known
@@ -154,14 +181,18 @@ cdef class StringPool:
         if length >= 0x7FFFFFFF:
             return FAILED
         pthread_mutex_lock(&self.lock)
-        id = self.find_or_add(text, <uint32_t>length, copy)
+        if self.work < length:
+            id = FAILED
+        else:
+            self.work -= length
+            id = self.find_or_add(text, <uint32_t>length, copy)
         pthread_mutex_unlock(&self.lock)
         return id
 
     cdef uint32_t intern(self, const uint8_t *text, uint64_t length) noexcept nogil:
         """The number of a string whose bytes, NUL included, outlive the pool.
 
-        FAILED (0xFFFFFFFE) when memory runs out.
+        FAILED (0xFFFFFFFE) when memory runs out, or the strings come to an absurd length.
         """
         cdef uint32_t letters, id
         if self.prefix_length and length >= self.prefix_length:
@@ -281,7 +312,9 @@ cdef class StringPool:
 
     cdef uint32_t intern_bytes(self, bytes text) except? 0:
         """The number of a Python string."""
-        cdef uint32_t id = self.intern_copy(text, <uint64_t>len(text))
+        cdef uint32_t id
+        self.work += <uint64_t>len(text)  # not one of those that `allow` is about
+        id = self.intern_copy(text, <uint64_t>len(text))
         if id == FAILED:
             raise MemoryError
         return id

@@ -46,19 +46,19 @@ cdef struct Row:
 # Type.hash: `hash_type` of the fixed part, then one of the others for each row.
 
 cdef inline uint64_t hash_type(
-    unsigned int kind, uint32_t info, uint32_t name, uint32_t ref, uint32_t extra
+    unsigned int kind, uint32_t info, uint32_t name, uint32_t ref, uint32_t extra, uint64_t key
 ) noexcept nogil:
-    cdef uint64_t h = mix(info, name)
+    cdef uint64_t h = mix(info, name, key)
     if kind == BTF_KIND_INT or kind == BTF_KIND_FLOAT:
-        return mix(mix(h, ref), extra)
+        return mix(mix(h, ref, key), extra, key)
     if kind == BTF_KIND_STRUCT or kind == BTF_KIND_UNION or kind == BTF_KIND_ENUM or kind == BTF_KIND_ENUM64:
-        return mix(h, ref)
+        return mix(h, ref, key)
     return h
 
 
-cdef inline uint64_t hash_member(uint64_t h, const Row *row) noexcept nogil:
-    return mix(h, <uint64_t>row.name << 32 | row.value)
+cdef inline uint64_t hash_member(uint64_t h, const Row *row, uint64_t key) noexcept nogil:
+    return mix(h, <uint64_t>row.name << 32 | row.value, key)
 
 
-cdef inline uint64_t hash_enumerator(uint64_t h, const Row *row) noexcept nogil:
-    return mix(mix(h, <uint64_t>row.name << 32 | row.value), row.type)
+cdef inline uint64_t hash_enumerator(uint64_t h, const Row *row, uint64_t key) noexcept nogil:
+    return mix(mix(h, <uint64_t>row.name << 32 | row.value, key), row.type, key)

@@ -108,6 +108,7 @@ cdef struct AbbrevTable:
     uint8_t version
     uint8_t address_size
     uint8_t offset_size
+    uint64_t work  # bytes of tables compiled so far
 
 
 cdef struct Die:

@@ -7,12 +7,17 @@ from libc.stdlib cimport free, qsort, realloc
 
 from btfstep.dwarf.constants cimport *
 from btfstep.dwarf.cursor cimport Cursor, cursor_fail, cursor_set, cursor_tell, read_sleb, read_u8, read_uleb
-from btfstep.dwarf.sections cimport SEC_ABBREV, Fault, Sections, fail, fail_memory
+from btfstep.dwarf.sections cimport SEC_ABBREV, SEC_INFO, SEC_TYPES, Fault, Sections, fail, fail_memory
 
 
 cdef enum:
     # What compilers write stays far below this; a table past it is an attack on memory.
     MAX_STEPS = 1 << 24
+    # Units may share a table, and thousands of small ones that take turns with
+    # a few large tables would have them compiled for each.  Real files come to
+    # about the size of the section.
+    MAX_RELOADS = 16
+    FREE_WORK = 1 << 26  # bytes
 
 
 cdef unsigned int attribute_slot(uint64_t attribute) noexcept nogil:
@@ -287,6 +292,10 @@ cdef int abbrev_load(
         and table.version == version and table.address_size == address_size
     ):
         return 0
+    if table.work > FREE_WORK + MAX_RELOADS * (
+        sections.view[SEC_ABBREV].size + sections.view[SEC_INFO].size + sections.view[SEC_TYPES].size
+    ):
+        return fail(fault, "abbreviation tables are shared by too many units, in turns", SEC_ABBREV, offset)
     table.offset_size = 0
     table.nr_items = table.nr_steps = 0
     table.dense = True
@@ -359,6 +368,7 @@ cdef int abbrev_load(
             table.dense = False
     if c.failed:
         return fail(fault, "abbreviation table runs past the end of the section", SEC_ABBREV, at)
+    table.work += cursor_tell(&c) - offset
     if not table.dense:
         qsort(table.items, table.nr_items, sizeof(Abbrev), by_code)
     table.offset = offset

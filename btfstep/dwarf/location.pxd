@@ -27,6 +27,7 @@ cdef struct ParameterPlace:
     # piece within the first and within the second register.
     uint64_t first_pieces
     uint64_t second_pieces
+    uint64_t work  # bytes of the location list that were read
 
 
 cdef bint variable_address(

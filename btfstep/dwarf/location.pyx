@@ -253,7 +253,7 @@ cdef void parameter_place(
     cdef bint wide = byte_size > unit.address_size
     place.register = -1
     place.constant = place.stack = False
-    place.first_pieces = place.second_pieces = 0
+    place.first_pieces = place.second_pieces = place.work = 0
     if is_block(location.form):
         note_expression(
             sections, unit, unit.section, location.value, location.length, True, byte_size, two_registers, place
@@ -277,6 +277,7 @@ cdef void parameter_place(
     cursor_set(&c, sections.view[section].data, sections.view[section].size, offset, sections.big)
     ones = ~<uint64_t>0 >> (64 - 8 * unit.address_size)
     while not c.failed:
+        place.work += 2
         if unit.version < 5:
             begin = read_uint(&c, unit.address_size)
             end = read_uint(&c, unit.address_size)
@@ -310,6 +311,7 @@ cdef void parameter_place(
         cursor_skip(&c, length)
         if c.failed:
             return
+        place.work += length
         if not note_expression(sections, unit, section, begin, length, first, byte_size, two_registers, place):
             return
         # All that later entries can add to a plain register is pieces of an aggregate.

@@ -48,6 +48,11 @@ cdef bint unit_address(const Sections *sections, const Unit *unit, uint64_t inde
 cdef bint die_number(const Die *die, unsigned int slot, uint64_t *value) noexcept nogil
 
 
+cdef struct Signature:
+    uint64_t signature
+    uint32_t unit  # index
+
+
 @cython.final
 cdef class UnitList:
     cdef readonly DebugSections sections
@@ -55,7 +60,10 @@ cdef class UnitList:
     cdef readonly uint32_t count
     cdef uint32_t cap
     cdef readonly bint has_type_units
+    cdef Signature *signatures  # of type units, sorted
+    cdef uint32_t nr_signatures, signatures_cap
     cdef int append(self, const Unit *unit) except -1
+    cdef const Unit *type_unit(self, uint64_t signature) noexcept nogil
 
 
 cdef bint uses_ref_addr(const Sections *sections) noexcept nogil

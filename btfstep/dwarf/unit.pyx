@@ -4,7 +4,7 @@
 """Finds the units of a file and reads their headers; `unit.pxd` says what a unit is."""
 
 from libc.stdint cimport uint8_t, uint16_t, uint64_t
-from libc.stdlib cimport free
+from libc.stdlib cimport free, qsort
 
 from btfstep.btf.memory cimport reserve
 from btfstep.dwarf.abbrev cimport (
@@ -20,6 +20,10 @@ from btfstep.dwarf.sections cimport (
     SEC_ABBREV, SEC_ADDR, SEC_INFO, SEC_LINE_STR, SEC_STR, SEC_STR_OFFSETS, SEC_TYPES, DebugSections, Fault,
     Sections, fail,
 )
+
+
+cdef enum:
+    MAX_BATCH = 1024  # units
 
 
 cdef int unit_read(const Sections *sections, int section, uint64_t offset, Unit *unit, Fault *fault) noexcept nogil:
@@ -191,6 +195,15 @@ cdef bint die_number(const Die *die, unsigned int slot, uint64_t *value) noexcep
     return False
 
 
+cdef int by_signature(const void *a, const void *b) noexcept nogil:
+    """Of equal ones, the first of the file first."""
+    cdef const Signature *x = <const Signature *>a
+    cdef const Signature *y = <const Signature *>b
+    if x.signature != y.signature:
+        return -1 if x.signature < y.signature else 1
+    return (x.unit > y.unit) - (x.unit < y.unit)
+
+
 cdef class UnitList:
     """The units of .debug_types, if any, and then of .debug_info, in file order.
 
@@ -212,16 +225,42 @@ cdef class UnitList:
                     self.has_type_units = True
                 self.append(&unit)
                 offset = unit.end
+        if self.nr_signatures:
+            qsort(self.signatures, self.nr_signatures, sizeof(Signature), by_signature)
 
     def __dealloc__(self):
         free(self.units)
+        free(self.signatures)
 
     cdef int append(self, const Unit *unit) except -1:
         if reserve(<void **>&self.units, &self.cap, <uint64_t>self.count + 1, sizeof(Unit)) < 0:
             raise MemoryError
+        if unit.unit_type == DW_UT_type:
+            if reserve(
+                <void **>&self.signatures, &self.signatures_cap, <uint64_t>self.nr_signatures + 1, sizeof(Signature)
+            ) < 0:
+                raise MemoryError
+            self.signatures[self.nr_signatures].signature = unit.signature
+            self.signatures[self.nr_signatures].unit = self.count
+            self.nr_signatures += 1
         self.units[self.count] = unit[0]
         self.count += 1
         return 0
+
+    cdef const Unit *type_unit(self, uint64_t signature) noexcept nogil:
+        """The first type unit of this signature, or NULL."""
+        cdef uint32_t low = 0
+        cdef uint32_t high = self.nr_signatures
+        cdef uint32_t middle
+        while low < high:
+            middle = (low + high) // 2
+            if self.signatures[middle].signature < signature:
+                low = middle + 1
+            else:
+                high = middle
+        if low < self.nr_signatures and self.signatures[low].signature == signature:
+            return &self.units[self.signatures[low].unit]
+        return NULL
 
     def batches(self, uint64_t size):
         """Runs of neighbouring units, as (first, count), each of about `size` bytes of DIEs."""
@@ -231,7 +270,8 @@ cdef class UnitList:
         result = []
         for i in range(self.count):
             total += self.units[i].end - self.units[i].offset
-            if total >= size:
+            # Tiny units: each has a record of its own, which waits for its turn.
+            if total >= size or i + 1 - first >= MAX_BATCH:
                 result.append((first, i + 1 - first))
                 first, total = i + 1, 0
         if first < self.count:

@@ -9,7 +9,7 @@ from libc.stdlib cimport calloc, free, malloc
 from btfstep.btf.memory cimport mix
 from btfstep.btf.strings cimport StringPool
 from btfstep.dwarf.constants cimport DW_OP_reg0
-from btfstep.dwarf.sections cimport SEC_STR, DebugSections
+from btfstep.dwarf.sections cimport SEC_INFO, SEC_LINE_STR, SEC_STR, SEC_TYPES, DebugSections
 from btfstep.dwarf.unit cimport UnitList, uses_ref_addr
 from btfstep.elf.symbols cimport STT_OBJECT_TYPE, Symbol, SymbolTable
 
@@ -89,6 +89,7 @@ cdef class EncodeContext:
         self.units = UnitList(self.sections)
         self.strings = StringPool(settings.kabi_prefix.encode() if settings.kabi_prefix else None)
         self.strings.use_debug_str(&self.sections.c.view[SEC_STR])
+        self.strings.allow(sum(self.sections.size(i) for i in (SEC_STR, SEC_LINE_STR, SEC_INFO, SEC_TYPES)))
         self.options.floats = features.float
         self.options.type_tags = features.type_tag
         self.options.decl_tags = features.decl_tag
@@ -190,10 +191,11 @@ cdef class EncodeContext:
                 continue
             id = self.strings.intern_bytes(<bytes>symbol.name)
             key = <uint64_t>symbol.section << 32 | (id + 1)
-            at = mix(0, key) & self.objects_mask
+            at = mix(0, key, self.strings.key) & self.objects_mask
             while self.objects[at] != 0 and self.objects[at] != key:
                 at = (at + 1) & self.objects_mask
             self.objects[at] = key
+        symbols.check()
 
     cdef bint wants(self, const Symbol *symbol) noexcept nogil:
         return (
@@ -204,7 +206,7 @@ cdef class EncodeContext:
     cdef bint has_object(self, uint32_t section, uint32_t name) noexcept nogil:
         """Whether an object symbol of this name is in the section."""
         cdef uint64_t key = <uint64_t>section << 32 | (name + 1)
-        cdef uint64_t at = mix(0, key) & self.objects_mask
+        cdef uint64_t at = mix(0, key, self.strings.key) & self.objects_mask
         while self.objects[at] != 0:
             if self.objects[at] == key:
                 return True

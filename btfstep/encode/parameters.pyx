@@ -23,7 +23,7 @@ from btfstep.btf.strings cimport FAILED, NO_NAME, Text, pool_text
 from btfstep.btf.types cimport Row, Type
 from btfstep.dwarf.constants cimport DW_TAG_class_type, DW_TAG_interface_type, DW_TAG_structure_type
 from btfstep.dwarf.location cimport ParameterPlace, parameter_place
-from btfstep.dwarf.sections cimport fail_memory
+from btfstep.dwarf.sections cimport fail, fail_memory
 from btfstep.encode.context cimport Machine
 from btfstep.encode.layout cimport is_packed
 from btfstep.encode.record cimport (
@@ -65,20 +65,23 @@ cdef uint32_t byte_size(UnitEncoder e, uint32_t id) noexcept nogil:
     return 0
 
 
-cdef void note_member(UnitEncoder e, FormalParameter *p, uint32_t type_id) noexcept nogil:
-    """An aggregate of which one member arrives: remember that member, for its true signature."""
+cdef uint32_t note_member(UnitEncoder e, FormalParameter *p, uint32_t type_id) noexcept nogil:
+    """An aggregate of which one member arrives: remember that member, for its true signature.
+
+    Returns how many members were looked at.
+    """
     cdef const Type *t
     cdef const Row *row
     cdef unsigned int kind
     cdef uint32_t offset, i
     if not p.first_pieces and not p.second_pieces:
-        return
+        return 0
     if p.first_pieces and p.second_pieces:
-        return
+        return 0
     if p.first_pieces & (p.first_pieces - 1) or p.second_pieces & (p.second_pieces - 1):
-        return
+        return 0
     if p.name == NO_NAME:
-        return
+        return 0
     offset = 0
     if p.first_pieces:
         while not p.first_pieces >> offset & 1:
@@ -89,26 +92,27 @@ cdef void note_member(UnitEncoder e, FormalParameter *p, uint32_t type_id) noexc
         offset += e.context.machine.address_size
     for _ in range(1000):
         if type_id == 0:
-            return
+            return 0
         t = &e.record.types[type_id]
         if e.extras[type_id].byte_size:
             break
         kind = info_kind(t.info)
         if kind != BTF_KIND_TYPEDEF and kind != BTF_KIND_CONST and kind != BTF_KIND_VOLATILE and kind != BTF_KIND_ARRAY:
-            return
+            return 0
         type_id = t.ref
     if e.extras[type_id].tag != DW_TAG_structure_type or info_kind(t.info) != BTF_KIND_STRUCT:
-        return
+        return 0
     for i in range(info_vlen(t.info)):
         row = &e.record.rows[t.extra + i]
         if (row.value & 0xFFFFFF if t.info >> 31 else row.value) == offset * 8:
             if row.type != 0 and row.name != 0:
                 p.member_name = row.name
                 p.member_type = row.type
-            return
+            return i + 1
+    return info_vlen(t.info)
 
 
-cdef void place_parameter(UnitEncoder e, FormalParameter *p) noexcept nogil:
+cdef int place_parameter(UnitEncoder e, FormalParameter *p) noexcept nogil:
     """How large the parameter is and where it arrives, by its own DIE."""
     cdef const Machine *m = &e.context.machine
     cdef ParameterPlace place
@@ -121,7 +125,7 @@ cdef void place_parameter(UnitEncoder e, FormalParameter *p) noexcept nogil:
         p.byte_size = <uint16_t>byte_size(e, own)
     p.in_memory = p.byte_size > (2 * m.address_size if m.two_registers else m.address_size)
     if not p.has_location:
-        return
+        return 0
     parameter_place(
         &e.context.sections.c, &e.context.units.units[p.unit], &p.location, p.byte_size, m.two_registers, &place
     )
@@ -130,7 +134,7 @@ cdef void place_parameter(UnitEncoder e, FormalParameter *p) noexcept nogil:
     p.place_stack = place.stack
     p.first_pieces = place.first_pieces
     p.second_pieces = place.second_pieces
-    note_member(e, p, own)
+    return e.charge(place.work + note_member(e, p, own))
 
 
 cdef void share_with_origin(UnitEncoder e, Function *f, FormalParameter *p) noexcept nogil:
@@ -308,7 +312,7 @@ cdef int member_parameter_name(UnitEncoder e, uint32_t name, uint32_t member, ui
     memcpy(text + a.length + 2, b.bytes, b.length)
     joined[0] = e.context.strings.intern_copy(<const unsigned char *>text, <uint64_t>a.length + b.length + 2)
     free(text)
-    return 0 if joined[0] != FAILED else fail_memory(&e.fault)
+    return 0 if joined[0] != FAILED else fail(&e.fault, "names of parameters come to an absurd length", -1, 0)
 
 
 cdef int save_function(UnitEncoder e, uint32_t index) noexcept nogil:
@@ -361,14 +365,15 @@ cdef int save_function(UnitEncoder e, uint32_t index) noexcept nogil:
         r.nr_parameters += 1
     saved.nr_parameters = <uint16_t>(r.nr_parameters - saved.first_parameter)
     saved.first_tag = r.nr_function_tags
-    for i in range(e.nr_tags):
-        if e.tags[i].owner == owner:
-            if reserve(
-                <void **>&r.function_tags, &r.function_tags_cap, <uint64_t>r.nr_function_tags + 1, sizeof(Tag)
-            ) < 0:
-                return fail_memory(&e.fault)
-            r.function_tags[r.nr_function_tags] = e.tags[i]
-            r.nr_function_tags += 1
+    for i in range(e.first_tag(owner), e.nr_tags):
+        if e.tags[i].owner != owner:
+            break
+        if reserve(
+            <void **>&r.function_tags, &r.function_tags_cap, <uint64_t>r.nr_function_tags + 1, sizeof(Tag)
+        ) < 0:
+            return fail_memory(&e.fault)
+        r.function_tags[r.nr_function_tags] = e.tags[i]
+        r.nr_function_tags += 1
     saved.nr_tags = <uint16_t>(r.nr_function_tags - saved.first_tag)
     r.nr_functions += 1
     return 0
@@ -384,7 +389,8 @@ cdef int save_functions(UnitEncoder e) noexcept nogil:
     for i in range(e.nr_parameters):
         p = &e.parameters[i]
         p.id = e.resolve(p.type)
-        place_parameter(e, p)
+        if place_parameter(e, p) < 0:
+            return -1
     for k in range(e.nr_order):
         f = &e.functions[e.order[k]]
         if f.clang and not f.inlined:

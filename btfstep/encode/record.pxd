@@ -17,6 +17,7 @@ cdef struct Tag:
     uint32_t value  # string
     uint32_t owner  # local type id, or index of the variable or function in the record
     int component  # -1: the whole
+    uint32_t order  # of its coming, within the unit
 
 
 cdef struct SavedFunction:

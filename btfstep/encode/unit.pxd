@@ -192,7 +192,9 @@ cdef class UnitEncoder:
     cdef DataObject *objects
     cdef uint32_t nr_objects, objects_cap
     cdef Tag *tags  # of types and functions, as they come
-    cdef uint32_t nr_tags, tags_cap
+    cdef uint32_t nr_tags, tags_cap  # by owner, once the walk is done
+    # Of all units so far: their bytes, links of chains of annotations, steps over what DIEs share.
+    cdef uint64_t bytes, links, work
     cdef Entry *entries  # rel -> kind and index, open addressing
     cdef uint32_t nr_entries, entries_mask, entries_cap
     # Names come back within and between units: most are found in 256 KiB,
@@ -260,5 +262,8 @@ cdef class UnitEncoder:
     cdef uint32_t refers_to(self, const Type *t) noexcept nogil
     cdef int use_name(self, uint32_t name) noexcept nogil
     cdef int finish_type_tags(self) noexcept nogil
-    cdef void sort_rust_members(self, uint32_t first, uint32_t count) noexcept nogil
+    cdef uint32_t first_tag(self, uint32_t owner) noexcept nogil
+    cdef int follow(self, uint32_t annotation, uint32_t steps) noexcept nogil
+    cdef int charge(self, uint64_t steps) noexcept nogil
+    cdef int sort_rust_members(self, uint32_t first, uint32_t count) noexcept nogil
     cdef uint64_t storage_size(self, uint32_t id) noexcept nogil

@@ -11,7 +11,7 @@ resolved when all types have their numbers.
 """
 
 from libc.stdint cimport int8_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport calloc, free, qsort
 from libc.string cimport memset, strcmp, strlen, strncmp, strstr
 
 from btfstep.btf.constants cimport *
@@ -50,6 +50,21 @@ cdef enum:
     MAX_DIMENSIONS = 64
     # Longer chains of annotations are cycles.
     MAX_CHAIN = 1000
+    # A chain may be shared; real ones have a link or two.  More links than
+    # this, and one for each byte of the units, are an attack on memory.
+    FREE_LINKS = 1 << 12
+    # So for `charge`: steps, and steps for each byte.
+    FREE_WORK = 1 << 26
+    MAX_WORK = 64
+
+
+cdef int by_owner(const void *a, const void *b) noexcept nogil:
+    """Of one owner, as they came."""
+    cdef const Tag *x = <const Tag *>a
+    cdef const Tag *y = <const Tag *>b
+    if x.owner != y.owner:
+        return -1 if x.owner < y.owner else 1
+    return (x.order > y.order) - (x.order < y.order)
 
 
 cdef class UnitEncoder:
@@ -119,6 +134,7 @@ cdef class UnitEncoder:
         self.nr_frames = self.nr_scratch = self.nr_deferred = 0
         self.nr_functions = self.nr_parameters = self.nr_objects = self.nr_tags = 0
         self.nr_entries = self.nr_order = 0
+        self.bytes += size
         self.rust = False
         # As large a table as the unit will need, not as the largest so far
         # needed: clearing it costs more than growing it.
@@ -131,6 +147,22 @@ cdef class UnitEncoder:
 
     cdef int fail_at(self, const char *what, uint64_t offset) noexcept nogil:
         return fail(&self.fault, what, self.unit.section, offset)
+
+    cdef int charge(self, uint64_t steps) noexcept nogil:
+        """Count steps that may outnumber the DIEs; -1 with `fault` when they do so absurdly."""
+        self.work += steps
+        if self.work > FREE_WORK + MAX_WORK * self.bytes:
+            return self.fail_at("too much work: long location lists, or structs, shared or out of order", self.base)
+        return 0
+
+    cdef int follow(self, uint32_t annotation, uint32_t steps) noexcept nogil:
+        """Count a link of a chain of annotations; -1 with `fault` when it has no end, or too many share it."""
+        if steps > MAX_CHAIN:
+            return self.fail_at("endless chain of annotations", self.base + annotation)
+        self.links += 1
+        if self.links > FREE_LINKS + self.bytes:
+            return self.fail_at("too many DIEs share a long chain of annotations", self.base + annotation)
+        return 0
 
     # References
 
@@ -160,12 +192,11 @@ cdef class UnitEncoder:
                 return <uint32_t>(die.value[slot] + self.types_shift) if die.value[slot] < self.limit else 0
             return self.rel(die.value[slot])
         if form == DW_FORM_ref_sig8 and self.base == 0:
-            for i in range(self.context.units.count):
-                unit = &self.context.units.units[i]
-                if unit.unit_type == DW_UT_type and unit.signature == die.value[slot]:
-                    return <uint32_t>(
-                        unit.offset + unit.type_offset + (self.types_shift if unit.section == SEC_INFO else 0)
-                    )
+            unit = self.context.units.type_unit(die.value[slot])
+            if unit != NULL:
+                return <uint32_t>(
+                    unit.offset + unit.type_offset + (self.types_shift if unit.section == SEC_INFO else 0)
+                )
         return 0
 
     cdef uint32_t find(self, uint32_t rel, unsigned int kind) noexcept nogil:
@@ -253,7 +284,7 @@ cdef class UnitEncoder:
         else:
             id = self.context.strings.intern(text, strlen(<const char *>text))
         if id == FAILED:
-            return self.fail_at("string without an end", die.offset)
+            return self.fail_at("string without an end, or one of too many that lie within one another", die.offset)
         name[0] = id
         return 0
 
@@ -394,6 +425,9 @@ cdef class UnitEncoder:
             if text != NULL and (
                 not ~str_offset or self.context.strings.intern_str_offset(str_offset) != FAILED
             ):
+                # Units may share it, and it may be long.
+                if self.context.strings.charge(strlen(<const char *>text)) < 0:
+                    return self.fail_at("one of too many long strings", die.offset)
                 self.clang = strstr(<const char *>text, "clang") != NULL
         if self.unit.language == DW_LANG_Rust:
             self.rust = True
@@ -744,8 +778,8 @@ cdef class UnitEncoder:
             gcc = True
             while annotation:
                 steps += 1
-                if steps > MAX_CHAIN:
-                    return self.fail_at("endless chain of annotations", self.base + frame.rel)
+                if self.follow(annotation, steps) < 0:
+                    return -1
                 if self.read_rel(annotation, &die) < 0:
                     return -1
                 if die.tag != DW_TAG_GNU_annotation:
@@ -878,8 +912,8 @@ cdef class UnitEncoder:
                     self.deferred[i].row = self.deferred[i].row - frame.first_row + <uint32_t>start
                     self.deferred[i].placed = True
             info = make_info(BTF_KIND_UNION if is_union else BTF_KIND_STRUCT, count, frame.flag_bits)
-            if self.rust:
-                self.sort_rust_members(<uint32_t>start, count)
+            if self.rust and self.sort_rust_members(<uint32_t>start, count) < 0:
+                return -1
             id = self.add_type(
                 NULL, frame.rel, frame.tag, frame.size, frame.name, info, frame.size, <uint32_t>start, frame.type
             )
@@ -890,7 +924,7 @@ cdef class UnitEncoder:
                 self.tags[i].owner = <uint32_t>OWNER_TYPE << OWNER_SHIFT | id
         return 0
 
-    cdef void sort_rust_members(self, uint32_t first, uint32_t count) noexcept nogil:
+    cdef int sort_rust_members(self, uint32_t first, uint32_t count) noexcept nogil:
         """Rust orders members as it likes; they are listed by offset, equal ones as they come."""
         cdef Row *rows = self.record.rows + first
         cdef Row row
@@ -902,6 +936,9 @@ cdef class UnitEncoder:
                 rows[j] = rows[j - 1]
                 j -= 1
             rows[j] = row
+            if self.charge(i - j) < 0:
+                return -1
+        return 0
 
     cdef int visit_enumerator(self, const Die *die) noexcept nogil:
         cdef Row *row
@@ -1153,6 +1190,7 @@ cdef class UnitEncoder:
         tag.value = value
         tag.owner = owner
         tag.component = component
+        tag.order = self.nr_tags
         return 0
 
     cdef int note_annotation(self, const Die *die, uint32_t owner, int component) noexcept nogil:
@@ -1178,8 +1216,8 @@ cdef class UnitEncoder:
             return 0
         while annotation:
             steps += 1
-            if steps > MAX_CHAIN:
-                return self.fail_at("endless chain of annotations", self.base + annotation)
+            if self.follow(annotation, steps) < 0:
+                return -1
             if self.read_rel(annotation, &next) < 0:
                 return -1
             if next.tag != DW_TAG_GNU_annotation:
@@ -1323,6 +1361,7 @@ cdef class UnitEncoder:
         cdef uint32_t failed = 0  # all bits set once `used_name` fails
         cdef unsigned int kind
         cdef uint64_t h
+        cdef uint64_t key = self.context.strings.key
         for id in range(1, r.nr_types + 1):
             t = &r.types[id]
             kind = info_kind(t.info)
@@ -1335,12 +1374,12 @@ cdef class UnitEncoder:
             count = info_vlen(t.info)
             row = r.rows + t.extra
             if kind == BTF_KIND_STRUCT or kind == BTF_KIND_UNION:
-                h = hash_type(kind, t.info, t.name, t.ref, 0)
+                h = hash_type(kind, t.info, t.name, t.ref, 0, key)
                 while count:
                     row.name = self.used_name(row.name)
                     failed |= row.name
                     row.type = self.resolve(row.type)
-                    h = hash_member(h, row)
+                    h = hash_member(h, row, key)
                     row += 1
                     count -= 1
             elif kind == BTF_KIND_FUNC_PROTO:
@@ -1360,39 +1399,50 @@ cdef class UnitEncoder:
                         and r.types[target].extra >> 24 == BTF_INT_SIGNED
                     ):
                         t.info |= <uint32_t>1 << 31
-                h = hash_type(kind, t.info, t.name, t.ref, 0)
+                h = hash_type(kind, t.info, t.name, t.ref, 0, key)
                 while count:
                     row.name = self.used_name(row.name)
                     failed |= row.name
-                    h = hash_enumerator(h, row)
+                    h = hash_enumerator(h, row, key)
                     row += 1
                     count -= 1
             else:
                 if kind != BTF_KIND_INT and kind != BTF_KIND_FLOAT and kind != BTF_KIND_FWD:
                     t.ref = self.refers_to(t)
-                h = hash_type(kind, t.info, t.name, t.ref, t.extra)
+                h = hash_type(kind, t.info, t.name, t.ref, t.extra, key)
             t.hash = h
         return fail_memory(&self.fault) if failed & NEW_NAME else 0
 
     cdef int finish_type_tags(self) noexcept nogil:
-        """The declaration tags of types, in the order of the types' ids."""
+        """Sort the declaration tags by owner, and list those of types, in the order of the types' ids."""
         cdef Record *r = self.record
-        cdef uint32_t i, j
-        cdef Tag tag
+        cdef uint32_t i
+        cdef const Tag *tag
+        if self.nr_tags == 0:
+            return 0
+        qsort(self.tags, self.nr_tags, sizeof(Tag), by_owner)
         for i in range(self.nr_tags):
-            tag = self.tags[i]
+            tag = &self.tags[i]
             if tag.owner >> OWNER_SHIFT != OWNER_TYPE:
-                continue
+                break
             # pahole tags structs, unions and typedefs; for classes of C++ it has no word.
             if self.extras[tag.owner].tag == DW_TAG_class_type or self.extras[tag.owner].tag == DW_TAG_interface_type:
                 continue
             if reserve(<void **>&r.type_tags, &r.type_tags_cap, <uint64_t>r.nr_type_tags + 1, sizeof(Tag)) < 0:
                 return fail_memory(&self.fault)
-            j = r.nr_type_tags
-            # A stable insertion: they come nearly sorted, since only nested types are out of order.
-            while j > 0 and r.type_tags[j - 1].owner > tag.owner:
-                r.type_tags[j] = r.type_tags[j - 1]
-                j -= 1
-            r.type_tags[j] = tag
+            r.type_tags[r.nr_type_tags] = tag[0]
             r.nr_type_tags += 1
         return 0
+
+    cdef uint32_t first_tag(self, uint32_t owner) noexcept nogil:
+        """Where the tags of this owner start, once the walk is done; `nr_tags` or another's when it has none."""
+        cdef uint32_t low = 0
+        cdef uint32_t high = self.nr_tags
+        cdef uint32_t middle
+        while low < high:
+            middle = (low + high) // 2
+            if self.tags[middle].owner < owner:
+                low = middle + 1
+            else:
+                high = middle
+        return low

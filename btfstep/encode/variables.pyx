@@ -61,7 +61,7 @@ cdef int save_variables(UnitEncoder e) noexcept nogil:
     cdef const DataObject *named
     cdef const Text *text
     cdef Variable *out
-    cdef uint32_t i, k, index, section, type_id
+    cdef uint32_t i, k, index, section, type_id, owner
     cdef uint64_t address, size
     for i in range(e.nr_objects):
         v = &e.objects[i]
@@ -112,14 +112,19 @@ cdef int save_variables(UnitEncoder e) noexcept nogil:
         out.offset = address
         out.size = <uint32_t>size
         out.linkage = BTF_VAR_GLOBAL_ALLOCATED if named.external else BTF_VAR_STATIC
-        for k in range(e.nr_tags):
-            if e.tags[k].owner == (<uint32_t>OWNER_OBJECT << OWNER_SHIFT | <uint32_t>(named - e.objects)):
-                if reserve(
-                    <void **>&r.variable_tags, &r.variable_tags_cap, <uint64_t>r.nr_variable_tags + 1, sizeof(Tag)
-                ) < 0:
-                    return fail_memory(&e.fault)
-                r.variable_tags[r.nr_variable_tags] = e.tags[k]
-                r.variable_tags[r.nr_variable_tags].owner = r.nr_variables
-                r.nr_variable_tags += 1
+        owner = <uint32_t>OWNER_OBJECT << OWNER_SHIFT | <uint32_t>(named - e.objects)
+        for k in range(e.first_tag(owner), e.nr_tags):
+            if e.tags[k].owner != owner:
+                break
+            # Any number of variables may share a declaration, with its tags.
+            if e.charge(64) < 0:
+                return -1
+            if reserve(
+                <void **>&r.variable_tags, &r.variable_tags_cap, <uint64_t>r.nr_variable_tags + 1, sizeof(Tag)
+            ) < 0:
+                return fail_memory(&e.fault)
+            r.variable_tags[r.nr_variable_tags] = e.tags[k]
+            r.variable_tags[r.nr_variable_tags].owner = r.nr_variables
+            r.nr_variable_tags += 1
         r.nr_variables += 1
     return 0
