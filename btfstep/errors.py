@@ -36,7 +36,11 @@ class BtfstepError(Exception):
             place.append(where)
         elif self.offset is not None:
             place.append(f"offset {self.offset:#x}")
-        return ": ".join([*place, self.message])
+        line = ": ".join([*place, self.message])
+        if line.isprintable():
+            return line
+        # Names of files and sections may hold anything, and this goes to a terminal.
+        return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
 
 
 class FormatError(BtfstepError):
