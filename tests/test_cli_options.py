@@ -255,10 +255,6 @@ class TestElsewhere:
         assert main(["vmlinux"]) == 1
         assert "--btf_encode_detached" in capsys.readouterr().err
 
-    def test_split_output_is_refused_for_now(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert main(["-J", "--btf_base", "vmlinux", "module.ko"]) == 1
-        assert "not supported yet" in capsys.readouterr().err
-
 
 class TestProcess:
     """What only shows from outside."""

@@ -44,24 +44,24 @@ def distill(split: BtfReader) -> tuple[bytes, bytes]:
     start = split.start_id
     used = _used(split)
     base = _Builder(split, None)
-    ids = {}  # old id -> new id
+    ids = {}  # old type_id -> new type_id
     moved = []
-    for id in sorted(used):
-        name_off, kind, _, _, size, _ = split.record(id)
+    for type_id in sorted(used):
+        name_off, kind, _, _, size, _ = split.record(type_id)
         if kind in _AS_THEY_ARE:
-            ids[id] = base.copy(id)
+            ids[type_id] = base.copy(type_id)
         elif kind in _BY_NAME and name_off:
-            ids[id] = base.add([base.string(name_off), (_ENUM if kind == _ENUM64 else kind) << 24, size])
+            ids[type_id] = base.add([base.string(name_off), (_ENUM if kind == _ENUM64 else kind) << 24, size])
         else:
-            moved.append(id)
+            moved.append(type_id)
     ours = _Builder(split, base)
-    for id in range(start, split.total):
-        ours.copy(id)
-    for id in moved:
-        ids[id] = ours.copy(id)
+    for type_id in range(start, split.total):
+        ours.copy(type_id)
+    for type_id in moved:
+        ids[type_id] = ours.copy(type_id)
     # Our own types keep their order behind a base that is now smaller.
     shift = start - base.next_id
-    ours.renumber(lambda id: ids[id] if id in ids else id - shift if id >= start else id)
+    ours.renumber(lambda type_id: ids[type_id] if type_id in ids else type_id - shift if type_id >= start else type_id)
     return ours.write(), base.write()
 
 
@@ -70,15 +70,15 @@ def _used(split: BtfReader) -> set[int]:
     used: set[int] = set()
     todo = list(range(split.start_id, split.total))
     while todo:
-        id = todo.pop()
-        record = _words(split, id)
+        type_id = todo.pop()
+        record = _words(split, type_id)
         for at in _id_places(record):
             other = record[at]
             if other == 0 or other >= split.start_id or other in used:
                 continue
             name_off, kind, *_ = split.record(other)
             if kind not in _ALLOWED:
-                raise EncodeError(f"type [{id}] refers to type [{other}] of the base, which cannot be distilled")
+                raise EncodeError(f"type [{type_id}] refers to type [{other}] of the base, which cannot be distilled")
             used.add(other)
             # A named struct or union goes by its name, whatever is in it.
             if not (kind in (_STRUCT, _UNION) and name_off):
@@ -86,9 +86,9 @@ def _used(split: BtfReader) -> set[int]:
     return used
 
 
-def _words(btf: BtfReader, id: int) -> list[int]:
+def _words(btf: BtfReader, type_id: int) -> list[int]:
     """The record of a type as the words that the format has: name_off, info, size or type, the rest."""
-    name_off, kind, vlen, kind_flag, size_or_type, rest = btf.record(id)
+    name_off, kind, vlen, kind_flag, size_or_type, rest = btf.record(type_id)
     return [name_off, int(kind_flag) << 31 | kind << 24 | vlen, size_or_type, *rest]
 
 
@@ -157,9 +157,9 @@ class _Builder:
         self._records.append(record)
         return self.next_id - 1
 
-    def copy(self, id: int) -> int:
+    def copy(self, type_id: int) -> int:
         """Add a type of the source; the ids in it are still the source's."""
-        record = _words(self._source, id)
+        record = _words(self._source, type_id)
         for at in _name_places(record):
             record[at] = self.string(record[at])
         return self.add(record)

@@ -116,7 +116,7 @@ cdef class Writer:
         return 0
 
     cdef int number(self) except -1:
-        """Give ids, from the base's last on, to all types that stand for themselves, in the order in which they came."""
+        """Give ids, from the base's last on, to all types that stand for themselves, as they came."""
         cdef TypeGraph g = self.graph
         cdef uint32_t i
         self.places = <Place *>malloc((<size_t>g.nr_nodes + g.nr_refs + 1) * sizeof(Place))

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Split BTF: a module's types against a base, and the distilled base that it may take along."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import btfstep
+from btfstep.btf.distill import distill
+from btfstep.btf.reader import BtfReader
+from btfstep.cli import main
+from btfstep.elf.image import ElfImage
+from btfstep.errors import BtfstepError
+from conftest import Build, tool
+
+KERNEL = """
+struct list { struct list *next, *prev; };
+struct hidden;
+struct device { int id; struct list list; struct hidden *hidden; union { long a; char b; }; };
+enum state { OFF, ON };
+typedef unsigned long size_type;
+struct device the_device;
+enum state the_state;
+int probe(struct device *device, size_type size) { return device->id + (int)size; }
+"""
+MODULE = """
+struct list { struct list *next, *prev; };
+struct hidden { int now_known; };
+struct device { int id; struct list list; struct hidden *hidden; union { long a; char b; }; };
+enum state { OFF, ON };
+typedef unsigned long size_type;
+struct widget { struct device *device; enum state state; size_type size; struct hidden hidden; int grid[3][4]; };
+struct widget the_widget __attribute__((section(".data..percpu")));
+int probe(struct device *device, size_type size) { return device->id + (int)size; }
+long widget_size(struct widget *widget, const char *unit, ...) { return widget->size; }
+"""
+
+
+@pytest.fixture
+def kernel(build: Build) -> Path:
+    """A linked file with its BTF in it."""
+    path = build(KERNEL, name="kernel")
+    assert main(["-J", "--btf_features=default", str(path)]) == 0
+    return path
+
+
+@pytest.fixture
+def module(tmp_path: Path) -> Path:
+    """A relocatable file, as a kernel module is."""
+    (tmp_path / "module.c").write_text(MODULE)
+    output = tmp_path / "module.ko"
+    subprocess.run([tool("gcc"), "-g", "-O2", "-c", "-o", output, "module.c"], cwd=tmp_path, check=True)
+    return output
+
+
+def kinds(btf: BtfReader) -> dict[bytes, set[int]]:
+    """The kinds of the split part's types, by name."""
+    result: dict[bytes, set[int]] = {}
+    for number in range(btf.start_id, btf.total):
+        result.setdefault(btf.name(number), set()).add(btf.record(number)[1])
+    return result
+
+
+def read(path: Path, section: str) -> bytes:
+    with ElfImage.open(str(path)) as image:
+        found = image.section(section)
+        assert found is not None
+        return bytes(image.contents(found))
+
+
+def test_types_of_the_base_are_not_repeated(kernel: Path, module: Path) -> None:
+    base = BtfReader(read(kernel, ".BTF"))
+    split = BtfReader(btfstep.encode(module, base=kernel), base)
+    own = kinds(split)
+    assert split.start_id == base.total
+    assert b"list" not in own
+    assert b"state" not in own
+    assert b"int" not in own
+    assert {b"widget", b"widget_size", b"the_widget", b".data..percpu"} <= own.keys()
+
+
+def test_a_base_struct_is_another_type_where_it_would_have_to_change(kernel: Path, module: Path) -> None:
+    # `struct hidden` is only declared in the base; the base cannot learn what it is.
+    own = kinds(BtfReader(btfstep.encode(module, base=kernel), BtfReader(read(kernel, ".BTF"))))
+    assert b"hidden" in own
+    assert b"device" in own
+
+
+def test_strings_of_the_base_are_not_repeated(kernel: Path, module: Path) -> None:
+    base = BtfReader(read(kernel, ".BTF"))
+    split = BtfReader(btfstep.encode(module, base=kernel), base)
+    assert not set(split.strings.split(b"\0")[:-1]) & set(base.strings.split(b"\0")[:-1])
+
+
+def test_a_raw_base_is_as_good_as_an_elf(kernel: Path, module: Path, tmp_path: Path) -> None:
+    raw = tmp_path / "base.btf"
+    raw.write_bytes(read(kernel, ".BTF"))
+    assert btfstep.encode(module, base=raw) == btfstep.encode(module, base=kernel)
+
+
+def test_the_base_as_its_own_base_adds_little(kernel: Path) -> None:
+    base = BtfReader(read(kernel, ".BTF"))
+    own = kinds(BtfReader(btfstep.encode(kernel, base=kernel), base))
+    # libbpf never finds the typedefs of a base.
+    assert set(own) <= {b"", b"size_type", b"probe"}
+
+
+@pytest.mark.parametrize("features", ["default", "default,global_var", "default,true_signature", "all"])
+def test_bytes_are_those_of_the_reference(
+    kernel: Path, module: Path, tmp_path: Path, reference: str, features: str
+) -> None:
+    out = tmp_path / "reference.btf"
+    subprocess.run(
+        [reference, "-J", f"--btf_features={features}", f"--btf_base={kernel}", f"--btf_encode_detached={out}", module],
+        check=True,
+    )
+    assert btfstep.encode(module, features=features, base=kernel) == out.read_bytes()
+
+
+def test_distilled_base_in_place_is_that_of_the_reference(
+    kernel: Path, module: Path, tmp_path: Path, reference: str
+) -> None:
+    theirs = tmp_path / "theirs.ko"
+    theirs.write_bytes(module.read_bytes())
+    features = "--btf_features=default,distilled_base"
+    environment = {**os.environ, "LLVM_OBJCOPY": tool("objcopy")}
+    subprocess.run([reference, "-J", features, f"--btf_base={kernel}", theirs], check=True, env=environment)
+    assert main(["-J", features, f"--btf_base={kernel}", str(module)]) == 0
+    assert read(module, ".BTF.base") == read(theirs, ".BTF.base")
+    assert read(module, ".BTF") == read(theirs, ".BTF")
+
+
+def test_a_distilled_base_has_names_and_sizes_alone(kernel: Path, module: Path) -> None:
+    base = BtfReader(read(kernel, ".BTF"))
+    ours, distilled = distill(BtfReader(btfstep.encode(module, base=kernel), base))
+    small = BtfReader(distilled)
+    assert small.total < base.total
+    for number in range(1, small.total):
+        assert small.record(number)[2] == 0, "no member and no enumerator"
+        assert small.name(number)
+    assert b"widget" in kinds(BtfReader(ours, small))
+
+
+def test_distilling_needs_a_base(kernel: Path) -> None:
+    with pytest.raises(ValueError, match="without a base"):
+        distill(BtfReader(read(kernel, ".BTF")))
+
+
+def test_without_btf_a_base_is_refused(build: Build, module: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bare = build("int x;", name="bare")
+    assert main(["-J", "--btf_base", str(bare), "--btf_encode_detached=out", str(module)]) == 1
+    assert "has no .BTF section" in capsys.readouterr().err
+
+
+def test_split_btf_is_no_base(kernel: Path, module: Path, tmp_path: Path) -> None:
+    split = tmp_path / "split.ko"
+    split.write_bytes(module.read_bytes())
+    assert main(["-J", "--btf_features=default,distilled_base", f"--btf_base={kernel}", str(split)]) == 0
+    with pytest.raises(BtfstepError, match="split BTF itself"):
+        btfstep.encode(module, base=split)
+
+
+def test_a_base_of_the_other_byte_order_is_refused(module: Path, tmp_path: Path) -> None:
+    order = "big" if read_order(module) == "little" else "little"
+    raw = tmp_path / "other.btf"
+    header = b"\xeb\x9f" if order == "big" else b"\x9f\xeb"
+    words = (24, 0, 0, 0, 1)
+    raw.write_bytes(header + b"\1\0" + b"".join(word.to_bytes(4, order) for word in words) + b"\0")  # type: ignore[arg-type]
+    with pytest.raises(BtfstepError, match="other byte order"):
+        btfstep.encode(module, base=raw)
+
+
+def read_order(path: Path) -> str:
+    with ElfImage.open(str(path)) as image:
+        return "big" if image.big_endian else "little"
