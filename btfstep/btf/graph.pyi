@@ -9,6 +9,9 @@ class TypeGraph:
 
     def __init__(self, strings: StringPool, assumed_primitives: int = 0, base: BtfReader | None = None) -> None: ...
     @property
+    def is_empty(self) -> bool:
+        """Whether no unit had any type or variable."""
+    @property
     def kept_primitives(self) -> int:
         """How many integers, floats, enumerations and forward declarations were kept so far, the base's aside."""
     def choices_hold(self) -> bool:

@@ -643,6 +643,11 @@ cdef class TypeGraph:
         return True
 
     @property
+    def is_empty(self) -> bool:
+        """Whether no unit had any type or variable."""
+        return self.position == self.nr_base
+
+    @property
     def kept_primitives(self) -> int:
         """How many types pass 1 has kept so far, those of the base aside."""
         return self.nr_primitives - self.nr_base_primitives

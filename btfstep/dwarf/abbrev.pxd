@@ -48,6 +48,7 @@ cdef enum:  # Slot
     SLOT_ADDR_BASE
     SLOT_LOCLISTS_BASE
     SLOT_ANNOTATION
+    SLOT_DWO_NAME
     SLOTS
 
 cdef enum:  # Action

@@ -75,6 +75,8 @@ cdef unsigned int attribute_slot(uint64_t attribute) noexcept nogil:
         return SLOT_LOCLISTS_BASE
     if attribute == DW_AT_GNU_annotation:
         return SLOT_ANNOTATION
+    if attribute == DW_AT_dwo_name or attribute == DW_AT_GNU_dwo_name:
+        return SLOT_DWO_NAME
     return SLOTS
 
 

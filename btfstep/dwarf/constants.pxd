@@ -78,6 +78,8 @@ cdef enum:
     DW_AT_str_offsets_base = 0x72
     DW_AT_addr_base = 0x73
     DW_AT_loclists_base = 0x8C
+    DW_AT_dwo_name = 0x76
+    DW_AT_GNU_dwo_name = 0x2130
     DW_AT_GNU_annotation = 0x2139
 
     # Forms, section 7.5.6

@@ -81,6 +81,12 @@ def _encode(
         assumed = graph.kept_primitives
         context = EncodeContext(image, options, symbols)
     stages.end("encode units")
+    if context.has_skeletons:
+        message = "has units whose debug information is in .dwo files (-gsplit-dwarf), which are not read"
+        if graph.is_empty:
+            raise EncodeError(message, path=image.path)
+        if log is not None:
+            log(f"{image.path}: {message}")
 
     selector.select(graph, features, log)
     writer = Writer(graph, image.big_endian, [section.name for section in image.sections])

@@ -38,6 +38,7 @@ cdef class EncodeContext:
     cdef Machine machine
     cdef uint32_t nr_functions  # strings 1 ... nr_functions are the names of the ELF functions, sorted
     cdef readonly bint merge_units
+    cdef readonly bint has_skeletons  # set by workers: some unit's DIEs are in another file
     # Where variables live: address `range_start[i]` and up, to the next one,
     # belongs to section `range_section[i]` (0: to none).
     cdef uint64_t *range_start

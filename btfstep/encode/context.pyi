@@ -15,5 +15,8 @@ class EncodeContext:
     merge_units: bool
     """Units refer to each other's DIEs and are read as one."""
 
+    has_skeletons: bool
+    """Some unit that was read has its DIEs in another file (-gsplit-dwarf)."""
+
     def __init__(self, image: ElfImage, settings: EncodeSettings, symbols: SymbolTable) -> None:
         """Raises FormatError for malformed headers."""

@@ -20,8 +20,8 @@ from btfstep.btf.strings cimport FAILED, NO_NAME, pool_at, pool_offset, pool_tex
 from btfstep.btf.types cimport Row, Type, hash_enumerator, hash_member, hash_type
 from btfstep.dwarf.abbrev cimport (
     SLOT_ANNOTATION, SLOT_ARTIFICIAL, SLOT_BIT_OFFSET, SLOT_BIT_SIZE, SLOT_BYTE_SIZE, SLOT_CALLING,
-    SLOT_CONST_VALUE, SLOT_COUNT, SLOT_DATA_BIT_OFFSET, SLOT_DECLARATION, SLOT_ENCODING, SLOT_EXTERNAL, SLOT_INLINE,
-    SLOT_LOCATION, SLOT_LOW_PC, SLOT_MEMBER_LOCATION, SLOT_NAME, SLOT_ORIGIN, SLOT_PRODUCER, SLOT_SIBLING,
+    SLOT_CONST_VALUE, SLOT_COUNT, SLOT_DATA_BIT_OFFSET, SLOT_DECLARATION, SLOT_DWO_NAME, SLOT_ENCODING,
+    SLOT_EXTERNAL, SLOT_INLINE, SLOT_LOCATION, SLOT_LOW_PC, SLOT_MEMBER_LOCATION, SLOT_NAME, SLOT_ORIGIN, SLOT_PRODUCER, SLOT_SIBLING,
     SLOT_SPECIFICATION, SLOT_TYPE, SLOT_UPPER_BOUND, Die, abbrev_free, has, read_die,
 )
 from btfstep.dwarf.constants cimport *
@@ -177,7 +177,6 @@ cdef class UnitEncoder:
     cdef uint32_t reference(self, const Die *die, unsigned int slot) noexcept nogil:
         """The `rel` that an attribute of class reference holds; 0: none that can be followed."""
         cdef uint16_t form
-        cdef uint32_t i
         cdef const Unit *unit
         if not has(die, slot):
             return 0
@@ -407,9 +406,16 @@ cdef class UnitEncoder:
             die.tag != DW_TAG_compile_unit and die.tag != DW_TAG_type_unit
             and not (die.tag == DW_TAG_partial_unit and self.context.merge_units)
         ):
-            if die.tag == DW_TAG_skeleton_unit or die.tag == DW_TAG_partial_unit:
-                return 0  # its types are in another file, or are taken where they are imported
+            if die.tag == DW_TAG_skeleton_unit:
+                self.context.has_skeletons = True
+                return 0
+            if die.tag == DW_TAG_partial_unit:
+                return 0  # its types are taken where they are imported
             return self.fail_at("unit does not start with a unit DIE", die.offset)
+        if has(&die, SLOT_DWO_NAME) and not die.children:
+            # The skeleton units of before DWARF 5.
+            self.context.has_skeletons = True
+            return 0
         if not self.context.takes_language(self.unit.language):
             return 0
         if self.context.cu_exclude is not None:

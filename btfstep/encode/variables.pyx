@@ -21,7 +21,7 @@ from btfstep.encode.record cimport Record, Tag, Variable
 from btfstep.encode.unit cimport FOUND_OBJECT, OWNER_OBJECT, OWNER_SHIFT, DataObject, UnitEncoder
 
 cdef enum:
-    NAME_LIMIT = 128  # KSYM_NAME_LEN when pahole fixed it
+    NAME_LIMIT = 128  # KSYM_NAME_LEN when pahole fixed it; the NUL does not count
 
 
 cdef inline bint starts(const Text *text, const char *prefix, size_t length) noexcept nogil:
@@ -43,7 +43,7 @@ cdef bint is_valid(const Text *text) noexcept nogil:
     """Whether the kernel's BTF verifier takes the name."""
     cdef uint32_t i
     cdef uint8_t c
-    if text.length == 0 or text.length >= NAME_LIMIT:
+    if text.length == 0 or text.length > NAME_LIMIT:
         return False
     for i in range(text.length):
         c = text.bytes[i]
