@@ -21,8 +21,8 @@ from btfstep.btf.types cimport Row, Type, hash_enumerator, hash_member, hash_typ
 from btfstep.dwarf.abbrev cimport (
     SLOT_ANNOTATION, SLOT_ARTIFICIAL, SLOT_BIT_OFFSET, SLOT_BIT_SIZE, SLOT_BYTE_SIZE, SLOT_CALLING,
     SLOT_CONST_VALUE, SLOT_COUNT, SLOT_DATA_BIT_OFFSET, SLOT_DECLARATION, SLOT_DWO_NAME, SLOT_ENCODING,
-    SLOT_EXTERNAL, SLOT_INLINE, SLOT_LOCATION, SLOT_LOW_PC, SLOT_MEMBER_LOCATION, SLOT_NAME, SLOT_ORIGIN, SLOT_PRODUCER, SLOT_SIBLING,
-    SLOT_SPECIFICATION, SLOT_TYPE, SLOT_UPPER_BOUND, Die, abbrev_free, has, read_die,
+    SLOT_EXTERNAL, SLOT_INLINE, SLOT_LOCATION, SLOT_LOW_PC, SLOT_MEMBER_LOCATION, SLOT_NAME, SLOT_ORIGIN,
+    SLOT_PRODUCER, SLOT_SIBLING, SLOT_SPECIFICATION, SLOT_TYPE, SLOT_UPPER_BOUND, Die, abbrev_free, has, read_die,
 )
 from btfstep.dwarf.constants cimport *
 from btfstep.dwarf.cursor cimport Cursor, cursor_left, cursor_set, cursor_tell
