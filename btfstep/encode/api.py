@@ -14,7 +14,7 @@ from btfstep.encode.kfuncs import mark_kfuncs
 from btfstep.encode.pipeline import OrderedPipeline
 from btfstep.encode.selection import FunctionSelector
 from btfstep.encode.worker import Merger, Worker
-from btfstep.errors import EncodeError, UsageError
+from btfstep.errors import BtfstepError, EncodeError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,8 +44,14 @@ def encode_file(
 
     Raises FormatError, EncodeError, OSError.
     """
-    with ElfImage.open(path) as image:
-        return _encode(image, jobs, options, log, base)
+    try:
+        with ElfImage.open(path) as image:
+            return _encode(image, jobs, options, log, base)
+    except BtfstepError as error:
+        # What is found out after the merge does not know the file.
+        if error.path is None:
+            error.path = path
+        raise
 
 
 def _encode(
