@@ -34,6 +34,10 @@ def main(argv: list[str] | None = None) -> int:
             from btfstep.features import supported
 
             return _answer(supported())
+        if arguments[:1] == ["modules"]:
+            from btfstep.cli.modules import run as run_modules
+
+            return run_modules(arguments[1:])
         from btfstep.cli.pahole import run
 
         return run(arguments)
@@ -44,7 +48,7 @@ def main(argv: list[str] | None = None) -> int:
     except MemoryError:
         return _complain("out of memory")
     except Exception as error:
-        return _complain(_describe(error), getattr(error, "exit_status", EXIT_FAILURE))
+        return _complain(describe(error), getattr(error, "exit_status", EXIT_FAILURE))
 
 
 def _answer(line: str) -> int:
@@ -62,7 +66,7 @@ def _complain(line: str, status: int = EXIT_FAILURE) -> int:
     return status
 
 
-def _describe(error: Exception) -> str:
+def describe(error: Exception) -> str:
     """The line that says what went wrong."""
     from btfstep.errors import BtfstepError
 

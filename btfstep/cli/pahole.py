@@ -214,7 +214,7 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _encode(command: Command, path: str, settings: EncodeSettings) -> int:
-    from btfstep.encode.api import encode_file
+    from btfstep.encode.module import encode_sections, refuse_signed
 
     log = warn if command.verbose else None
     base = None
@@ -222,22 +222,19 @@ def _encode(command: Command, path: str, settings: EncodeSettings) -> int:
         from btfstep.btf.load import load
 
         base = load(command.base)
-    data = encode_file(path, jobs=command.jobs, options=settings, log=log, base=base)
-    if data is None:
+    if command.detached is None:
+        refuse_signed(path)
+    # As in pahole, a detached output has no place for the distilled base.
+    distill = settings.features.distilled_base and base is not None and command.detached is None
+    sections = encode_sections(path, jobs=command.jobs, options=settings, log=log, base=base, distill=distill)
+    if sections is None:
         # Not an error, as in pahole: builds also pass files that have none.
         warn(f"{path}: has no DWARF, so nothing was written")
         return 0
-    sections = {".BTF": data}
-    if settings.features.distilled_base and base is not None and command.detached is None:
-        # As in pahole, a detached output has no place for the distilled base.
-        from btfstep.btf.distill import distill
-        from btfstep.btf.reader import BtfReader
-
-        sections[".BTF"], sections[".BTF.base"] = distill(BtfReader(data, base, path=path))
     if command.detached is not None:
         from btfstep.build.write import write_if_changed
 
-        written = write_if_changed(command.detached, data)
+        written = write_if_changed(command.detached, sections[".BTF"])
         target = command.detached
     else:
         from btfstep.elf.edit import set_sections
@@ -245,6 +242,6 @@ def _encode(command: Command, path: str, settings: EncodeSettings) -> int:
         written = set_sections(path, sections, touch=command.touch)
         target = path
     if command.verbose:
-        size = sum(len(contents) for contents in sections.values()) if command.detached is None else len(data)
+        size = sum(len(contents) for contents in sections.values())
         warn(f"{target}: {size} bytes of BTF, {'written' if written else 'unchanged'}")
     return 0

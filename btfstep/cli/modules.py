@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""``btfstep modules``: many modules in one call, against one base that is read once."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from btfstep.cli.getopt import CommandLineError
+from btfstep.cli.pahole import Command, parse, warn
+from btfstep.errors import BtfstepError, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+USAGE = "Usage: btfstep modules --base BASE [-j[N]] [--btf_features=LIST] [OPTION...] FILE.ko... | @LIST\n"
+
+# Names of all modules of a kernel come to a few hundred kilobytes.
+_LIST_MAX = 64 << 20
+
+WRITTEN, UNCHANGED, NO_DWARF, FAILED = "written", "unchanged", "without DWARF", "failed"
+
+
+class Outcome:
+    """What became of one module."""
+
+    def __init__(self, path: str, state: str, error: Exception | None = None) -> None:
+        self.path = path
+        self.state = state
+        self.error = error
+
+
+def run(argv: Sequence[str]) -> int:
+    """Read the command line after ``modules`` and do what it says.
+
+    Returns 1 if any module failed. Raises UsageError for a command line that
+    makes no sense, FormatError for a base that is none.
+    """
+    command = parse(list(_with_base(argv)))
+    if command.answer is not None:
+        sys.stdout.write(USAGE if command.answer.startswith("Usage:") else command.answer)
+        sys.stdout.flush()
+        return 0
+    if command.detached is not None:
+        raise UsageError("modules are encoded in place; --btf_encode_detached is for one FILE at a time")
+    if command.base is None:
+        raise CommandLineError("no --base given: the vmlinux, or raw BTF, that the modules belong to")
+    if not command.files:
+        raise CommandLineError("no modules given: FILE.ko..., or @LIST for a file of names")
+    paths = module_paths(command.files)
+    report = Report(len(paths), verbose=command.verbose)
+    if paths:
+        _encode_all(command, paths, report)
+    report.end()
+    return 1 if report.count(FAILED) else 0
+
+
+def _with_base(argv: Sequence[str]) -> Iterable[str]:
+    """The same command line, with ``--base`` spelled as pahole spells it."""
+    options = True
+    for argument in argv:
+        options = options and argument != "--"
+        if options and (argument == "--base" or argument.startswith("--base=")):
+            argument = "--btf_" + argument[2:]
+        yield argument
+
+
+def module_paths(files: Iterable[str]) -> list[str]:
+    """The modules that a command line names, ``@LIST`` read, each once, in order.
+
+    A LIST has a name a line, relative to the current directory. The kernel's
+    ``modules.order`` is one: what it calls ``a/b.o`` is the module ``a/b.ko``
+    (trees before 5.19 name the module itself). Raises BtfstepError for a list
+    that cannot be read.
+    """
+    paths: dict[str, str] = {}  # a module that two threads change at once would be lost
+    for file in files:
+        for path in _read_list(file[1:]) if file.startswith("@") else [file]:
+            paths.setdefault(os.path.realpath(path) if "\0" not in path else path, path)
+    return list(paths.values())
+
+
+def _read_list(path: str) -> list[str]:
+    try:
+        with open(path, "rb") as file:
+            data = file.read(_LIST_MAX + 1)
+    except OSError as error:
+        raise BtfstepError(error.strerror or str(error), path=path) from None
+    if len(data) > _LIST_MAX:
+        raise BtfstepError("is too long for a list of modules", path=path)
+    names = [os.fsdecode(line.rstrip(b"\r")) for line in data.split(b"\n") if line.strip()]
+    return [name[:-2] + ".ko" if name.endswith(".o") else name for name in names]
+
+
+def _encode_all(command: Command, paths: list[str], report: Report) -> None:
+    from btfstep.btf.load import load
+    from btfstep.encode.pipeline import OrderedPipeline
+
+    settings = command.settings(os.environ)
+    assert command.base is not None
+    base = load(command.base)
+    log: Callable[[str], None] | None = warn if command.verbose else None
+
+    def work(path: str) -> Outcome:
+        try:
+            return Outcome(path, _encode_one(path))
+        except Exception as error:
+            return Outcome(path, FAILED, error)
+
+    def _encode_one(path: str) -> str:
+        from btfstep.elf.edit import set_sections
+        from btfstep.encode.module import encode_sections, refuse_signed
+
+        refuse_signed(path)
+        distill = settings.features.distilled_base
+        sections = encode_sections(path, jobs=1, options=settings, log=log, base=base, distill=distill)
+        if sections is None:
+            return NO_DWARF
+        return WRITTEN if set_sections(path, sections, touch=command.touch) else UNCHANGED
+
+    OrderedPipeline(work, report.add, jobs=command.jobs).run(paths)
+
+
+class Report:
+    """Tells what became of each module, in the order of the command line.
+
+    On a terminal, a line that is drawn over; elsewhere a line for each module,
+    as the kernel's build prints for its own steps, and none if that is silent
+    (``make -s``). Failures go to standard error.
+    """
+
+    def __init__(self, total: int, *, verbose: bool) -> None:
+        self._total = total
+        self._counts: dict[str, int] = {}
+        self._terminal = sys.stdout.isatty()
+        self._drawn = False
+        # Kbuild exports this, in lower case.
+        self._silent = os.environ.get("quiet") == "silent_" and not verbose  # noqa: SIM112
+
+    def count(self, state: str) -> int:
+        """How many modules ended so, up to now."""
+        return self._counts.get(state, 0)
+
+    def add(self, outcome: Outcome) -> None:
+        """Tell about the next module."""
+        self._counts[outcome.state] = self.count(outcome.state) + 1
+        if outcome.error is not None:
+            self._erase()
+            warn(_complaint(outcome))
+        elif outcome.state == NO_DWARF:
+            self._erase()
+            warn(f"{outcome.path}: has no DWARF, so nothing was written")
+        if self._silent:
+            return
+        if self._terminal:
+            self._draw(outcome.path)
+        elif outcome.error is None and outcome.state != NO_DWARF:
+            note = "" if outcome.state == WRITTEN else f" ({outcome.state})"
+            sys.stdout.write(f"  BTF [M] {_printable(outcome.path)}{note}\n")
+            sys.stdout.flush()
+
+    def end(self) -> None:
+        """Tell the sum, if it was not told line by line."""
+        self._erase()
+        if self._terminal and not self._silent:
+            counts = ", ".join(f"{count} {state}" for state, count in self._counts.items())
+            sys.stdout.write(f"BTF of {self._total} modules: {counts or 'none'}\n")
+        sys.stdout.flush()
+
+    def _draw(self, path: str) -> None:
+        try:
+            width = os.get_terminal_size(sys.stdout.fileno()).columns or 80
+        except OSError:
+            width = 80
+        text = f"  BTF [M] {sum(self._counts.values())}/{self._total} {_printable(path)}"
+        sys.stdout.write(f"\r\x1b[K{text[: width - 1]}")
+        sys.stdout.flush()
+        self._drawn = True
+
+    def _erase(self) -> None:
+        if self._drawn:
+            sys.stdout.write("\r\x1b[K")
+            sys.stdout.flush()
+            self._drawn = False
+
+
+def _complaint(outcome: Outcome) -> str:
+    """The line about a module that failed; it names the module."""
+    from btfstep.cli import describe
+
+    assert outcome.error is not None
+    line = describe(outcome.error)
+    return line if line.startswith(outcome.path) else f"{_printable(outcome.path)}: {line}"
+
+
+def _printable(path: str) -> str:
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in path)
