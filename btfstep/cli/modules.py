@@ -94,27 +94,30 @@ def _read_list(path: str) -> list[str]:
 
 
 def _encode_all(command: Command, paths: list[str], report: Report) -> None:
-    from btfstep.btf.load import load
+    from btfstep.encode.module import Base
     from btfstep.encode.pipeline import OrderedPipeline
 
     settings = command.settings(os.environ)
     assert command.base is not None
-    base = load(command.base)
+    base = Base(command.base)
+    base.digest()  # a base that cannot be read is one error, not one for each module
     log: Callable[[str], None] | None = warn if command.verbose else None
 
     def work(path: str) -> Outcome:
         try:
             return Outcome(path, _encode_one(path))
         except Exception as error:
+            if error is base.error:
+                raise  # the same for all modules
             return Outcome(path, FAILED, error)
 
     def _encode_one(path: str) -> str:
         from btfstep.elf.edit import set_sections
-        from btfstep.encode.module import encode_sections, refuse_signed
+        from btfstep.encode.module import encode_module, refuse_signed
 
         refuse_signed(path)
         distill = settings.features.distilled_base
-        sections = encode_sections(path, jobs=1, options=settings, log=log, base=base, distill=distill)
+        sections = encode_module(path, jobs=1, options=settings, log=log, base=base, distill=distill)
         if sections is None:
             return NO_DWARF
         return WRITTEN if set_sections(path, sections, touch=command.touch) else UNCHANGED

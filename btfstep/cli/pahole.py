@@ -214,19 +214,18 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _encode(command: Command, path: str, settings: EncodeSettings) -> int:
-    from btfstep.encode.module import encode_sections, refuse_signed
+    from btfstep.encode.module import Base, encode_module, encode_sections, refuse_signed
 
     log = warn if command.verbose else None
-    base = None
-    if command.base is not None:
-        from btfstep.btf.load import load
-
-        base = load(command.base)
     if command.detached is None:
         refuse_signed(path)
     # As in pahole, a detached output has no place for the distilled base.
-    distill = settings.features.distilled_base and base is not None and command.detached is None
-    sections = encode_sections(path, jobs=command.jobs, options=settings, log=log, base=base, distill=distill)
+    distill = settings.features.distilled_base and command.detached is None
+    if command.base is None:
+        sections = encode_sections(path, jobs=command.jobs, options=settings, log=log)
+    else:
+        base = Base(command.base)
+        sections = encode_module(path, jobs=command.jobs, options=settings, log=log, base=base, distill=distill)
     if sections is None:
         # Not an error, as in pahole: builds also pass files that have none.
         warn(f"{path}: has no DWARF, so nothing was written")

@@ -4,9 +4,16 @@
 from __future__ import annotations
 
 import os
+from _thread import allocate_lock
+from hashlib import blake2b
 
+from btfstep.btf.load import load
+from btfstep.build.record import recall, remember
+from btfstep.elf.constants import ELFMAG
+from btfstep.elf.image import ElfImage
 from btfstep.encode.api import encode_file
-from btfstep.errors import BtfstepError, UsageError
+from btfstep.encode.known import result_key
+from btfstep.errors import BtfstepError, FormatError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +24,101 @@ if TYPE_CHECKING:
 
 # What the kernel's sign-file ends a signed module with.
 SIGNATURE_MAGIC = b"~Module signature appended~\n"
+
+
+class Base:
+    """The base that modules are encoded against, read when it is first needed; threads may share it.
+
+    Attributes:
+        path: its file.
+        error: why it cannot be read, once that is known.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.error: BtfstepError | None = None
+        self._lock = allocate_lock()
+        self._reader: BtfReader | None = None
+        self._digest: bytes | None = None
+        self._state: tuple[int, ...] | None = None
+
+    def get(self) -> BtfReader:
+        """The base itself. Raises what ``btfstep.btf.load.load`` raises."""
+        with self._lock:
+            if self.error is not None:
+                raise self.error
+            if self._reader is None:
+                try:
+                    self._reader = load(self.path)
+                except BtfstepError as error:
+                    self.error = error
+                    raise
+            return self._reader
+
+    def digest(self) -> bytes:
+        """A digest of its BTF. Raises FormatError or BtfstepError where `get` does, or would say more."""
+        with self._lock:
+            if self._digest is None:
+                self._state = self._stat()
+                self._digest = blake2b(b"".join(read_btf(self.path)), digest_size=32).digest()
+            return self._digest
+
+    def steady(self) -> bool:
+        """Whether its file is still the one that the digest was taken of."""
+        return self._state is not None and self._state == self._stat()
+
+    def _stat(self) -> tuple[int, ...]:
+        try:
+            status = os.stat(self.path)
+        except OSError as error:
+            raise BtfstepError(error.strerror or str(error), path=self.path) from None
+        return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def read_btf(path: str) -> list[bytes]:
+    """The bytes that make the BTF of `path`, an ELF file or raw BTF, unchecked.
+
+    Raises FormatError if an ELF file has none, BtfstepError if it cannot be read.
+    """
+    try:
+        with open(path, "rb", buffering=0, opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+            if file.read(4) != ELFMAG:
+                file.seek(0)
+                return [file.read(1 << 32)]
+    except OSError as error:
+        raise BtfstepError(error.strerror or str(error), path=path) from None
+    with ElfImage.open(path) as image:
+        sections = [image.section(name) for name in (".BTF", ".BTF.base")]
+        if sections[0] is None:
+            raise FormatError("has no .BTF section", path=path)
+        # The size of a pointer comes from the file, not from BTF.
+        return [bytes([image.address_size]), *(bytes(image.contents(s)) for s in sections if s is not None)]
+
+
+def encode_module(
+    path: str,
+    *,
+    jobs: int,
+    options: EncodeSettings,
+    base: Base,
+    log: Callable[[str], None] | None = None,
+    distill: bool = False,
+) -> dict[str, bytes] | None:
+    """``encode_sections``, but only if the result is not on record (``btfstep.build.record``); keeps it there."""
+    try:
+        key = result_key(path, base.digest(), options, distill)
+    except BtfstepError:
+        key = None  # encoding says better what is wrong
+    if key is not None:
+        known = recall(path, key)
+        if known is not None:
+            if log is not None:
+                log(f"{path}: nothing changed that its BTF is made from, so it is not made again")
+            return known
+    sections = encode_sections(path, jobs=jobs, options=options, log=log, base=base.get(), distill=distill)
+    if key is not None and sections is not None and base.steady():
+        remember(path, key, sections)
+    return sections
 
 
 def encode_sections(

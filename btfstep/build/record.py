@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What was made of a file, kept beside it, so that the same need not be made again.
+
+The record of ``dir/foo.ko`` is ``dir/.foo.ko.btf``: the kernel's ``make clean`` removes
+``*.ko.*``, also inside ``M=`` directories, and its ``.gitignore`` covers names that start
+with a dot. It holds a key, which is a digest of everything that the result depends on,
+and the result: contents by section name. It holds no path, so a build directory may be
+renamed or copied.
+
+A record is never needed. One that is missing, damaged (there is a checksum), of another
+version or for another key is as good as none; one that cannot be written is left out.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from hashlib import blake2b
+from struct import Struct
+
+from ..errors import BtfstepError
+
+TYPE_CHECKING = False  # typing itself is not imported: it costs a quarter of a bare start-up
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+KEY_SIZE = 32
+
+# The last byte counts versions of this format.
+_MAGIC = b"\x89btfstep record\x01"
+# Sizes of a section's name and contents; they follow.
+_SECTION = Struct("<HQ")
+_HEAD = len(_MAGIC) + 2 * KEY_SIZE  # magic, checksum of the rest, key
+_SIZE_MAX = 1 << 30
+
+
+def record_path(path: str) -> str:
+    """Where the record of the file `path` is; of the file itself if that is a symbolic link."""
+    folder, name = os.path.split(os.path.realpath(path))
+    return os.path.join(folder, f".{name}.btf")
+
+
+def recall(path: str, key: bytes) -> dict[str, bytes] | None:
+    """What was made of the file `path` when its key was `key`; None if that is not known."""
+    try:
+        fd = os.open(record_path(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except (OSError, ValueError):
+        return None
+    try:
+        with open(fd, "rb", buffering=0) as file:
+            status = os.fstat(fd)
+            if not stat.S_ISREG(status.st_mode) or not _HEAD <= status.st_size <= _SIZE_MAX:
+                return None
+            head = file.read(_HEAD)
+            if not head.startswith(_MAGIC) or head[-KEY_SIZE:] != key or len(head) != _HEAD:
+                return None
+            rest = file.read(_SIZE_MAX)
+    except OSError:
+        return None
+    if _checksum(key, rest) != head[len(_MAGIC) : -KEY_SIZE]:
+        return None
+    return _sections(rest)
+
+
+def remember(path: str, key: bytes, sections: Mapping[str, bytes]) -> bool:
+    """Keep what was made of the file `path`; whether that was possible."""
+    from .write import write_if_changed
+
+    parts = []
+    for section, contents in sections.items():
+        name = section.encode()
+        parts += [_SECTION.pack(len(name), len(contents)), name, contents]
+    rest = b"".join(parts)
+    if _HEAD + len(rest) > _SIZE_MAX:
+        return False
+    try:
+        write_if_changed(record_path(path), _MAGIC + _checksum(key, rest) + key + rest)
+    except (BtfstepError, OSError):
+        return False  # a directory that is read-only, a name that would be too long, ...
+    return True
+
+
+def _checksum(key: bytes, rest: bytes) -> bytes:
+    return blake2b(rest, digest_size=KEY_SIZE, key=key).digest()
+
+
+def _sections(rest: bytes) -> dict[str, bytes] | None:
+    """The sections in a record's last part; None if they do not fill it exactly."""
+    sections = {}
+    at = 0
+    while at < len(rest):
+        if len(rest) - at < _SECTION.size:
+            return None
+        name_size, size = _SECTION.unpack_from(rest, at)
+        start = at + _SECTION.size + name_size
+        at = start + size
+        if at > len(rest):
+            return None
+        sections[rest[start - name_size : start].decode(errors="replace")] = rest[start:at]
+    return sections or None

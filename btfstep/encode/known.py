@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The key under which the result of an encode is kept: a digest of all that the result depends on.
+
+That is what encoding reads of the file, the base's BTF, the settings, and this program.
+Taking it costs about a hundredth of an encode.
+"""
+
+from __future__ import annotations
+
+import os
+from hashlib import blake2b
+
+from btfstep import __version__
+from btfstep.elf.constants import SHT_NOBITS, SHT_REL, SHT_RELA, SHT_SYMTAB, SHT_SYMTAB_SHNDX
+from btfstep.elf.image import ElfImage
+from btfstep.elf.notes import lto_note
+from btfstep.elf.symbols import SymbolTable
+from btfstep.encode.kfuncs import mark_kfuncs
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from btfstep.elf.image import Section
+    from btfstep.encode.settings import EncodeSettings
+
+DIGEST_SIZE = 32
+OUTPUTS = (".BTF", ".BTF.base")
+
+
+def result_key(path: str, base_digest: bytes, options: EncodeSettings, distill: bool) -> bytes:
+    """The key of what encoding the file `path` with these gives.
+
+    Raises FormatError or BtfstepError if what encoding reads cannot be read.
+    """
+    digest = blake2b(base_digest, digest_size=DIGEST_SIZE)
+    # What is only about the place of the result, or about messages, is left out.
+    names = [name for name in options.features.names() if name not in ("distilled_base", "reproducible_build")]
+    lang = None if options.lang is None else sorted(options.lang)
+    settings = (names, distill, lang, sorted(options.lang_exclude), options.cu_exclude, options.kabi_prefix)
+    digest.update(repr((program(), settings)).encode("utf-8", "surrogateescape"))
+    with ElfImage.open(path) as image:
+        digest.update(file_digest(image, kfuncs=options.features.decl_tag_kfuncs))
+    return digest.digest()
+
+
+def file_digest(image: ElfImage, *, kfuncs: bool) -> bytes:
+    """A digest of what encoding reads of an ELF file, `kfuncs` if it reads those too.
+
+    It is the same for a module before and after it gets its BTF, wherever its
+    sections lie in the file.  Of ``.BTF_ids``, whose ids are patched later on,
+    only the kfuncs and their flags count.
+
+    Raises FormatError if a section is not inside the file.
+    """
+    digest = blake2b(digest_size=DIGEST_SIZE)
+    # Placing the sections of a module, and finding those of variables, takes the headers of
+    # all. The offset is not part of that, and names grow by those of the sections we add.
+    headers = [
+        (section.index, *section[1:5], *section[6:])
+        for section in image.sections
+        if section.name not in OUTPUTS and section.index != image.shstrndx
+    ]
+    found = None
+    if kfuncs:
+        recorder = _Kfuncs(image)
+        mark_kfuncs(image, recorder)  # type: ignore[arg-type]  # as much of one as they need
+        found = recorder.found
+    facts = (image.is64, image.big_endian, image.type, image.machine, image.flags, lto_note(image), found, headers)
+    digest.update(repr(facts).encode("utf-8", "surrogateescape"))
+    for section in _read(image):
+        if section.type != SHT_NOBITS:
+            digest.update(image.raw_contents(section))
+    return digest.digest()
+
+
+def _read(image: ElfImage) -> list[Section]:
+    """The sections whose contents encoding reads, or may: debug sections, their relocations, symbols."""
+    wanted = set()
+    for section in image.sections:
+        if section.name.startswith((".debug_", ".zdebug_")):
+            wanted.add(section.index)
+        elif section.name == ".symtab" or section.type in (SHT_SYMTAB, SHT_SYMTAB_SHNDX):
+            wanted |= {section.index, section.link}
+    for section in image.sections:
+        if section.type in (SHT_REL, SHT_RELA) and section.info in wanted:
+            wanted |= {section.index, section.link}
+    return [section for section in image.sections if section.index in wanted]
+
+
+class _Kfuncs:
+    """A table of symbols to those who mark kfuncs; takes down what they read of ``.BTF_ids``."""
+
+    def __init__(self, image: ElfImage) -> None:
+        self.found: list[tuple[bytes, int]] = []
+        self.in_section = SymbolTable(image).in_section
+
+    def mark_kfunc(self, name: bytes, flags: int) -> bool:
+        self.found.append((name, flags))
+        return True
+
+
+_program: tuple[object, ...] | None = None
+
+
+def program() -> tuple[object, ...]:
+    """What tells this program from another that may give other bytes: its version and the files it consists of.
+
+    The version alone would not do for whoever changes the program.
+    """
+    global _program
+    if _program is None:
+        root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+        files = []
+        for folder in ("", "btf", "dwarf", "elf", "encode"):
+            with os.scandir(os.path.join(root, folder)) as entries:
+                for entry in entries:
+                    if entry.name.endswith((".py", ".so")):
+                        status = entry.stat()
+                        files.append((folder, entry.name, status.st_size, status.st_mtime_ns))
+        _program = (__version__, sorted(files))
+    return _program
