@@ -10,6 +10,8 @@ from __future__ import annotations
 __version__ = "0.1.0"
 
 __all__ = [
+    "Btf",
+    "BtfType",
     "BtfstepError",
     "EncodeError",
     "Features",
@@ -17,6 +19,7 @@ __all__ = [
     "OrderedPipeline",
     "UsageError",
     "encode",
+    "open_btf",
     "parse_features",
 ]
 
@@ -28,11 +31,16 @@ _HOMES = {
     "Features": "btfstep.features",
     "parse_features": "btfstep.features",
     "OrderedPipeline": "btfstep.encode.pipeline",
+    "Btf": "btfstep.btf.view",
+    "BtfType": "btfstep.btf.view",
+    "open_btf": "btfstep.encode.open",
 }
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from btfstep.btf.view import Btf, BtfType
     from btfstep.encode.call import encode
+    from btfstep.encode.open import open_btf
     from btfstep.encode.pipeline import OrderedPipeline
     from btfstep.errors import BtfstepError, EncodeError, FormatError, UsageError
     from btfstep.features import Features, parse_features

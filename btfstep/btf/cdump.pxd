@@ -69,7 +69,9 @@ cdef class CDumper:
     cdef int emit_enum(self, uint32_t id, int level) except -1
     cdef int emit_typedef(self, uint32_t id, int depth) except -1
     cdef int emit_tag(self, uint32_t id, const char *keyword) except -1
-    cdef int emit_padding(self, int64_t offset, int64_t next_offset, int64_t align, bint in_bitfield, int level) except -1
+    cdef int emit_padding(
+        self, int64_t offset, int64_t next_offset, int64_t align, bint in_bitfield, int level,
+    ) except -1
     cdef int emit_declaration(self, uint32_t id, Name name, int level, int depth) except -1
     cdef int emit_chain(self, uint32_t bottom, uint32_t top, Name name, int level, int depth) except -1
     cdef int emit_parameters(self, uint32_t id, int level, int depth) except -1

@@ -24,6 +24,7 @@ from btfstep.btf.cnames cimport IDENTIFIERS, TAGS, NameCounter
 from btfstep.btf.constants cimport (
     BTF_KIND_ARRAY,
     BTF_KIND_CONST,
+    BTF_KIND_DATASEC,
     BTF_KIND_DECL_TAG,
     BTF_KIND_ENUM,
     BTF_KIND_ENUM64,
@@ -57,6 +58,7 @@ from btfstep.btf.reader cimport (
     MEMBER,
     PARAM,
     RECORD,
+    SECINFO,
     BtfReader,
     kflag_of,
     kind_of,
@@ -298,6 +300,9 @@ cdef class CDumper:
                 # Not its own type, the result: bpftool does not count that either.
                 for i in range(vlen):
                     self.states[part[PARAM * i + 1]].referenced = True
+            elif kind == BTF_KIND_DATASEC:
+                for i in range(vlen):
+                    self.states[part[SECINFO * i]].referenced = True
             elif kind == BTF_KIND_ARRAY:
                 self.states[part[0]].referenced = self.states[part[1]].referenced = True
             elif is_reference(kind) or kind == BTF_KIND_FUNC or kind == BTF_KIND_VAR or kind == BTF_KIND_DECL_TAG:
@@ -306,12 +311,12 @@ cdef class CDumper:
 
     cdef int check_chains(self) except -1:
         """Refuse references that lead from one to the next and never end."""
-        cdef uint32_t id, at, count
+        cdef uint32_t id, at
         cdef const uint32_t *record
         cdef unsigned int kind
         for id in range(1, self.btf.total):
             at = id
-            for count in range(DEEPEST):
+            for _ in range(DEEPEST):
                 record = self.btf.types[at]
                 kind = kind_of(record)
                 if kind == BTF_KIND_ARRAY:

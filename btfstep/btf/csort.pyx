@@ -87,13 +87,12 @@ cdef class TypeSorter:
 
     cdef int fill(self, uint32_t id, SortKey *key) noexcept:
         cdef const char *name = self.sort_name(id)
-        cdef int i
         key.id = id
         key.rank = self.rank(id)
         key.sort_name = name
         key.own_name = self.btf.string(self.btf.types[id][0])
         key.prefix = 0
-        for i in range(8):
+        for _ in range(8):
             key.prefix <<= 8
             if name[0]:
                 key.prefix |= <uint8_t>name[0]
