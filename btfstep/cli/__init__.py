@@ -17,6 +17,14 @@ PAHOLE_NUMERIC_VERSION = f"{PAHOLE_MAJOR}{PAHOLE_MINOR}"
 
 EXIT_FAILURE = 1
 
+# The first argument, and the module whose run() gets the others. Anything else is for pahole's command line.
+SUBCOMMANDS = {
+    "btf": "btfstep.cli.btf",
+    "dump": "btfstep.cli.dump",
+    "modules": "btfstep.cli.modules",
+    "vmlinux-h": "btfstep.cli.vmlinux_h",
+}
+
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command with these arguments (``sys.argv[1:]`` if None); return the exit status.
@@ -34,10 +42,11 @@ def main(argv: list[str] | None = None) -> int:
             from btfstep.features import supported
 
             return _answer(supported())
-        if arguments[:1] == ["modules"]:
-            from btfstep.cli.modules import run as run_modules
+        if arguments and arguments[0] in SUBCOMMANDS:
+            from importlib import import_module
 
-            return run_modules(arguments[1:])
+            status: int = import_module(SUBCOMMANDS[arguments[0]]).run(arguments[1:])
+            return status
         from btfstep.cli.pahole import run
 
         return run(arguments)

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Depfiles: what an output was made from, as GNU make and Ninja both read it.
+
+The two agree on how to write a space, a hash, a dollar sign, a colon, and the
+backslashes before them. Where they do not, there is no way to write the name.
+"""
+
+from __future__ import annotations
+
+from btfstep.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# What neither tool reads as anything but itself.
+_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./+,@~(){}!\\")
+_ESCAPED = {" ": "\\ ", "#": "\\#", "$": "$$", ":": "\\:"}
+
+
+def depfile_text(target: str, inputs: Sequence[str]) -> str:
+    """A rule that says that `target` was made from `inputs`, each once.
+
+    Raises UsageError if one of the names cannot be written so that both tools
+    read it.
+    """
+    names = " \\\n  ".join(escape(name) for name in dict.fromkeys(inputs))
+    return f"{escape(target)}: {names}\n" if names else f"{escape(target)}:\n"
+
+
+def escape(name: str) -> str:
+    """A file name as both tools read it. Raises UsageError if there is no such text."""
+    text = []
+    for index, letter in enumerate(name):
+        after = name[index + 1 : index + 2]
+        if letter == "\\" and after == " ":
+            text.append("\\\\")  # or it would escape the backslash of the escaped space
+        elif letter == "\\" and after in ("", "#", ":"):
+            raise _unwritable(name, "a backslash there")
+        elif letter == "~" and index == 0:
+            raise _unwritable(name, "'~' at its start")
+        elif letter in _ESCAPED:
+            text.append(_ESCAPED[letter])
+        elif letter in _PLAIN or letter > "\x7f":
+            text.append(letter)
+        else:
+            raise _unwritable(name, repr(letter))
+    return "".join(text)
+
+
+def _unwritable(name: str, what: str) -> UsageError:
+    return UsageError(f"cannot name {name!r} in a depfile: make and Ninja do not agree on how to write {what}")
