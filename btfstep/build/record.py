@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 import stat
-from hashlib import blake2b
+from hashlib import sha256
 from struct import Struct
 
 from ..errors import BtfstepError
@@ -81,7 +81,9 @@ def remember(path: str, key: bytes, sections: Mapping[str, bytes]) -> bool:
 
 
 def _checksum(key: bytes, rest: bytes) -> bytes:
-    return blake2b(rest, digest_size=KEY_SIZE, key=key).digest()
+    digest = sha256(key)
+    digest.update(rest)
+    return digest.digest()
 
 
 def _sections(rest: bytes) -> dict[str, bytes] | None:

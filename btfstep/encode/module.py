@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from _thread import allocate_lock
-from hashlib import blake2b
+from hashlib import sha256
 
 from btfstep.btf.load import load
 from btfstep.build.record import recall, remember
@@ -60,7 +60,7 @@ class Base:
         with self._lock:
             if self._digest is None:
                 self._state = self._stat()
-                self._digest = blake2b(b"".join(read_btf(self.path)), digest_size=32).digest()
+                self._digest = sha256(b"".join(read_btf(self.path))).digest()
             return self._digest
 
     def steady(self) -> bool:
