@@ -10,11 +10,15 @@ from pathlib import Path
 import pytest
 
 import btfstep
+from btfstep.btf.base import PreparedBase
 from btfstep.btf.distill import distill
 from btfstep.btf.reader import BtfReader
 from btfstep.cli import main
 from btfstep.elf.image import ElfImage
+from btfstep.encode.api import encode_file
+from btfstep.encode.settings import EncodeSettings
 from btfstep.errors import BtfstepError
+from btfstep.features import parse_features
 from conftest import Build, tool
 
 KERNEL = """
@@ -100,6 +104,14 @@ def test_a_raw_base_is_as_good_as_an_elf(kernel: Path, module: Path, tmp_path: P
     raw = tmp_path / "base.btf"
     raw.write_bytes(read(kernel, ".BTF"))
     assert btfstep.encode(module, base=raw) == btfstep.encode(module, base=kernel)
+
+
+def test_a_base_that_was_prepared_for_many_modules_gives_the_same(kernel: Path, module: Path) -> None:
+    prepared = PreparedBase(BtfReader(read(kernel, ".BTF")))
+    settings = EncodeSettings(features=parse_features("default"))
+    alone = btfstep.encode(module, base=kernel)
+    for jobs in (1, 2, 1):
+        assert encode_file(str(module), jobs=jobs, options=settings, base=prepared) == alone
 
 
 def test_the_base_as_its_own_base_adds_little(kernel: Path) -> None:

@@ -199,6 +199,7 @@ cdef class TypeGraph:
     cdef void turn(self, Group *group, uint32_t size) noexcept nogil
     cdef int add_candidate(self, Group *group, uint32_t node, uint32_t when, bint known) noexcept nogil
     cdef uint32_t table_size(self) noexcept nogil
+    cdef TypeGraph copy(self, StringPool strings, uint32_t assumed_primitives)
     cdef int load_base(self, BtfReader base) except -1
     cdef int load_base_nodes(self, BtfReader base, const uint32_t *names) except -1
     cdef uint32_t base_name(self, BtfReader base, const uint32_t *names, uint32_t offset) except? 0

@@ -79,6 +79,15 @@ cdef uint32_t growths(uint32_t size) noexcept nogil:
     return count
 
 
+cdef int duplicate(void **array, uint32_t *cap, const void *source, uint32_t count, size_t element) except -1:
+    """Make `array` hold a copy of `count` elements of `source`."""
+    if reserve(array, cap, count, element) < 0:
+        raise MemoryError
+    if count:
+        memcpy(array[0], source, <size_t>count * element)
+    return 0
+
+
 cdef class TypeGraph:
     """Collects units and holds the deduplicated types.
 
@@ -134,6 +143,45 @@ cdef class TypeGraph:
         free(self.secinfos)
 
     # The base
+
+    cdef TypeGraph copy(self, StringPool strings, uint32_t assumed_primitives):
+        """A graph with the same base, which no unit was added to; `strings`: a copy of this one's pool."""
+        cdef TypeGraph new = TypeGraph(strings, assumed_primitives)
+        duplicate(<void **>&new.nodes, &new.nodes_cap, self.nodes, self.nr_nodes, sizeof(Node))
+        duplicate(<void **>&new.rows, &new.rows_cap, self.rows, self.nr_rows, sizeof(Row))
+        duplicate(<void **>&new.positions, &new.positions_cap, self.positions, self.nr_nodes, sizeof(uint64_t))
+        duplicate(<void **>&new.ref_of, &new.ref_of_cap, self.ref_of, self.nr_nodes, sizeof(uint32_t))
+        duplicate(<void **>&new.primitives, &new.primitives_cap, self.primitives, self.nr_primitives, sizeof(uint32_t))
+        duplicate(<void **>&new.groups, &new.groups_cap, self.groups, self.nr_groups, sizeof(Group))
+        duplicate(<void **>&new.candidates, &new.candidates_cap, self.candidates, self.nr_candidates, sizeof(Candidate))
+        duplicate(<void **>&new.refs, &new.refs_cap, self.refs, self.nr_refs, sizeof(Ref))
+        duplicate(<void **>&new.ref_rows, &new.ref_rows_cap, self.ref_rows, self.nr_ref_rows, sizeof(Row))
+        # Tables are as long as their masks say; refs enter theirs in `settle`.
+        free(new.primitive_slots)
+        free(new.group_slots)
+        new.primitive_slots = new.group_slots = NULL
+        new.primitive_slots = <uint32_t *>malloc((<size_t>self.primitive_mask + 1) * sizeof(uint32_t))
+        new.group_slots = <uint32_t *>malloc((<size_t>self.group_mask + 1) * sizeof(uint32_t))
+        if new.primitive_slots == NULL or new.group_slots == NULL:
+            raise MemoryError
+        memcpy(new.primitive_slots, self.primitive_slots, (<size_t>self.primitive_mask + 1) * sizeof(uint32_t))
+        memcpy(new.group_slots, self.group_slots, (<size_t>self.group_mask + 1) * sizeof(uint32_t))
+        new.primitive_mask = self.primitive_mask
+        new.group_mask = self.group_mask
+        new.nr_nodes = self.nr_nodes
+        new.nr_rows = self.nr_rows
+        new.nr_primitives = self.nr_primitives
+        new.nr_groups = self.nr_groups
+        new.nr_candidates = self.nr_candidates
+        new.nr_refs = self.nr_refs
+        new.nr_ref_rows = self.nr_ref_rows
+        new.nr_base = self.nr_base
+        new.nr_base_entries = self.nr_base_entries
+        new.nr_base_primitives = self.nr_base_primitives
+        new.nr_base_refs = self.nr_base_refs
+        new.position = self.position
+        new.budget = self.budget
+        return new
 
     cdef int load_base(self, BtfReader base) except -1:
         """Make the base's types the first nodes, and candidates for whatever comes."""

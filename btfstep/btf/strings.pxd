@@ -63,6 +63,7 @@ cdef class StringPool:
     cdef uint32_t *order  # ids in the order of emission
     cdef uint32_t order_count
     cdef uint32_t order_cap
+    cdef StringPool origin  # owns strings that a copy shares
     cdef bytes prefix  # --kabi_prefix: what starts with it stands for it
     cdef const char *prefix_text
     cdef uint32_t prefix_length
@@ -78,6 +79,8 @@ cdef class StringPool:
     cdef uint32_t intern_str_offset(self, uint64_t offset) noexcept nogil
     cdef uint32_t emit(self, uint32_t id) noexcept nogil
     cdef int write_section(self, uint8_t *out) noexcept nogil
+    cdef StringPool copy(self)
+    cdef int set_prefix(self, bytes prefix) except -1
     cdef int use_base(self, const uint8_t *text, uint32_t size, uint32_t *ids) except -1
     cdef uint32_t intern_bytes(self, bytes text) except? 0
     cdef bytes text(self, uint32_t id)

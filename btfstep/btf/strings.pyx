@@ -61,10 +61,7 @@ cdef class StringPool:
             raise MemoryError
         if self.intern_copy(b"", 0) != 0:
             raise MemoryError
-        if prefix:
-            self.prefix = prefix
-            self.prefix_text = self.prefix
-            self.prefix_length = <uint32_t>len(prefix)
+        self.set_prefix(prefix)
         self.emitted_size = 1  # the empty string, at offset 0
         self.work = FREE_WORK
 
@@ -107,6 +104,41 @@ cdef class StringPool:
             self.work -= length
         pthread_mutex_unlock(&self.lock)
         return status
+
+    cdef int set_prefix(self, bytes prefix) except -1:
+        if prefix:
+            self.prefix = prefix
+            self.prefix_text = self.prefix
+            self.prefix_length = <uint32_t>len(prefix)
+        return 0
+
+    cdef StringPool copy(self):
+        """A pool with the same strings under the same numbers, to go on from; no thread may change this one."""
+        cdef StringPool new = StringPool()
+        cdef uint32_t i, used
+        new.origin = self
+        new.seed = self.seed  # hashes that are stored are of them
+        new.key = self.key
+        for i in range((self.count + CHUNK - 1) >> CHUNK_BITS):
+            if new.texts[i] == NULL:
+                new.texts[i] = <Text *>malloc(CHUNK * sizeof(Text))
+                new.offsets[i] = <uint32_t *>calloc(CHUNK, sizeof(uint32_t))
+                if new.texts[i] == NULL or new.offsets[i] == NULL:
+                    raise MemoryError
+            used = min(<uint32_t>CHUNK, self.count - (i << CHUNK_BITS))
+            memcpy(new.texts[i], self.texts[i], <size_t>used * sizeof(Text))
+            memcpy(new.offsets[i], self.offsets[i], <size_t>used * sizeof(uint32_t))
+        free(new.slots)
+        new.slots = <uint32_t *>malloc((<size_t>self.slots_mask + 1) * sizeof(uint32_t))
+        if new.slots == NULL:
+            raise MemoryError
+        memcpy(new.slots, self.slots, (<size_t>self.slots_mask + 1) * sizeof(uint32_t))
+        memcpy(new.by_letters, self.by_letters, LETTERS * sizeof(uint32_t))
+        new.slots_mask = self.slots_mask
+        new.count = self.count
+        new.base_size = self.base_size
+        new.emitted_size = self.emitted_size
+        return new
 
     cdef int use_debug_str(self, const SectionView *debug_str) except -1:
         """Let offsets of this section name strings; it must outlive the pool."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 
+from btfstep.btf.base import PreparedBase
 from btfstep.btf.graph import TypeGraph
 from btfstep.btf.writer import Writer
 from btfstep.elf.image import ElfImage
@@ -35,11 +36,12 @@ def encode_file(
     jobs: int,
     options: EncodeSettings,
     log: Callable[[str], None] | None = None,
-    base: BtfReader | None = None,
+    base: BtfReader | PreparedBase | None = None,
 ) -> bytes | None:
     """Encode the DWARF of the ELF file `path` with `jobs` threads; None if it has none.
 
-    `base`: the BTF that the result is to be split from (`btfstep.btf.load.load` reads it).
+    `base`: the BTF that the result is to be split from (`btfstep.btf.load.load` reads it);
+    a PreparedBase where many results are.
     `log` is called with a line for each stage and for each function left out.
 
     Raises FormatError, EncodeError, OSError.
@@ -59,17 +61,19 @@ def _encode(
     jobs: int,
     options: EncodeSettings,
     log: Callable[[str], None] | None,
-    base: BtfReader | None,
+    base: BtfReader | PreparedBase | None,
 ) -> bytes | None:
     stages = _Stages(log)
     features = options.features
-    if base is not None and base.big_endian != image.big_endian:
+    prepared = base if isinstance(base, PreparedBase) else None
+    reader = base.reader if isinstance(base, PreparedBase) else base
+    if reader is not None and reader.big_endian != image.big_endian:
         raise UsageError("is of the other byte order than the base", path=image.path)
     symbols = SymbolTable(image)
     symbols.collect_functions()
     if features.decl_tag_kfuncs:
         mark_kfuncs(image, symbols)
-    context = EncodeContext(image, options, symbols)
+    context = EncodeContext(image, options, symbols, prepared)
     if not context.sections.has_dwarf:
         return None
     if image.section(".symtab") is None:
@@ -80,12 +84,16 @@ def _encode(
     # one does (see btf/graph.pxd), and is known only afterwards.
     assumed = 0
     while True:
-        graph, selector = _collect(context, symbols, jobs, assumed, base)
+        if prepared is not None:
+            graph = prepared.new_graph(context.strings, assumed)
+        else:
+            graph = TypeGraph(context.strings, assumed, reader)
+        selector = _collect(context, symbols, jobs, graph)
         if graph.choices_hold():
             break
         stages.end("encode units, to be repeated")
         assumed = graph.kept_primitives
-        context = EncodeContext(image, options, symbols)
+        context = EncodeContext(image, options, symbols, prepared)
     stages.end("encode units")
     if context.has_skeletons:
         message = "has units whose debug information is in .dwo files (-gsplit-dwarf), which are not read"
@@ -102,18 +110,15 @@ def _encode(
     return data
 
 
-def _collect(
-    context: EncodeContext, symbols: SymbolTable, jobs: int, assumed: int, base: BtfReader | None
-) -> tuple[TypeGraph, FunctionSelector]:
-    """Decode all units in parallel, and merge them in order."""
-    graph = TypeGraph(context.strings, assumed, base)
-    selector = FunctionSelector(symbols)
+def _collect(context: EncodeContext, symbols: SymbolTable, jobs: int, graph: TypeGraph) -> FunctionSelector:
+    """Decode all units in parallel, and merge them into `graph` in order."""
+    selector = FunctionSelector(symbols, context)
     spare: list[UnitRecord] = []
     merger = Merger(context, graph, selector, spare)
     batches = [(0, context.units.count)] if context.merge_units else context.units.batches(BATCH)
     OrderedPipeline(None, merger, jobs=jobs, make_worker=lambda: Worker(context, spare)).run(batches)
     merger.settle()
-    return graph, selector
+    return selector
 
 
 class _Stages:

@@ -36,7 +36,9 @@ cdef class EncodeContext:
     cdef readonly StringPool strings
     cdef Options options
     cdef Machine machine
-    cdef uint32_t nr_functions  # strings 1 ... nr_functions are the names of the ELF functions, sorted
+    cdef uint32_t *function_of  # string -> 1 + index of the ELF function of this name
+    cdef uint32_t nr_function_of
+    cdef uint32_t *function_names  # index of the ELF function -> string
     cdef readonly bint merge_units
     cdef readonly bint has_skeletons  # set by workers: some unit's DIEs are in another file
     # Where variables live: address `range_start[i]` and up, to the next one,

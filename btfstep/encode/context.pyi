@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
+from btfstep.btf.base import PreparedBase
 from btfstep.btf.strings import StringPool
 from btfstep.dwarf.sections import DebugSections
 from btfstep.dwarf.unit import UnitList
@@ -18,5 +19,7 @@ class EncodeContext:
     has_skeletons: bool
     """Some unit that was read has its DIEs in another file (-gsplit-dwarf)."""
 
-    def __init__(self, image: ElfImage, settings: EncodeSettings, symbols: SymbolTable) -> None:
+    def __init__(
+        self, image: ElfImage, settings: EncodeSettings, symbols: SymbolTable, base: PreparedBase | None = None
+    ) -> None:
         """Raises FormatError for malformed headers."""

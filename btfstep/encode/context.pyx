@@ -8,6 +8,7 @@ from libc.stdlib cimport calloc, free, malloc
 
 from btfstep.btf.memory cimport mix
 from btfstep.btf.strings cimport StringPool
+from btfstep.btf.base cimport PreparedBase
 from btfstep.dwarf.constants cimport DW_OP_reg0
 from btfstep.dwarf.sections cimport SEC_INFO, SEC_LINE_STR, SEC_STR, SEC_TYPES, DebugSections
 from btfstep.dwarf.unit cimport UnitList, uses_ref_addr
@@ -18,7 +19,6 @@ import heapq
 from btfstep.elf.constants import ET_REL, SHT_NOBITS, SHT_PROGBITS
 from btfstep.elf.notes import lto_note
 from btfstep.elf.placement import Placement
-from btfstep.errors import EncodeError
 
 _PERCPU = ".data..percpu"
 
@@ -72,12 +72,13 @@ cdef class EncodeContext:
     """Everything that is known before the first unit is read.
 
     `image`: the ElfImage; `settings`: an EncodeSettings; `symbols`: its
-    SymbolTable, with the functions collected.
+    SymbolTable, with the functions collected; `base`: what the result is
+    split from, if many results are.
 
     Raises FormatError for malformed headers, EncodeError where BTF cannot be made of the file.
     """
 
-    def __cinit__(self, object image, object settings, SymbolTable symbols not None):
+    def __cinit__(self, object image, object settings, SymbolTable symbols not None, PreparedBase base=None):
         features = settings.features
         relocate = None
         placement = Placement(image)
@@ -87,7 +88,8 @@ cdef class EncodeContext:
             relocate = Relocator(image, placement)
         self.sections = DebugSections(image, relocate)
         self.units = UnitList(self.sections)
-        self.strings = StringPool(settings.kabi_prefix.encode() if settings.kabi_prefix else None)
+        self.strings = StringPool() if base is None else base.strings.copy()
+        self.strings.set_prefix(settings.kabi_prefix.encode() if settings.kabi_prefix else None)
         self.strings.use_debug_str(&self.sections.c.view[SEC_STR])
         self.strings.allow(sum(self.sections.size(i) for i in (SEC_STR, SEC_LINE_STR, SEC_INFO, SEC_TYPES)))
         self.options.floats = features.float
@@ -103,11 +105,7 @@ cdef class EncodeContext:
         self._use_languages(settings)
         if settings.cu_exclude:
             self.cu_exclude = settings.cu_exclude.encode()
-        for name in symbols.function_names():
-            self.strings.intern_bytes(name)
-        self.nr_functions = symbols.nr_functions
-        if self.strings.count != self.nr_functions + 1:
-            raise EncodeError("internal: names of functions are not distinct", path=image.path)
+        self._use_functions(symbols)
         self._use_objects(symbols)
         # Units that refer to each other have to be read as one.  A kernel says
         # in a note whether it was built so; elsewhere the abbreviations tell.
@@ -119,6 +117,8 @@ cdef class EncodeContext:
         )
 
     def __dealloc__(self):
+        free(self.function_of)
+        free(self.function_names)
         free(self.range_start)
         free(self.range_section)
         free(self.section_wanted)
@@ -168,6 +168,22 @@ cdef class EncodeContext:
             self.skip_languages[i] = skip[i]
         for i in range(self.nr_only_languages):
             self.only_languages[i] = only[i]
+
+    def _use_functions(self, SymbolTable symbols):
+        """Let functions be found by the numbers of their names."""
+        cdef uint32_t i
+        cdef uint32_t count = symbols.nr_functions
+        self.function_names = <uint32_t *>malloc((<size_t>count + 1) * sizeof(uint32_t))
+        if self.function_names == NULL:
+            raise MemoryError
+        for i, name in enumerate(symbols.function_names()):
+            self.function_names[i] = self.strings.intern_bytes(name)
+        self.nr_function_of = self.strings.count
+        self.function_of = <uint32_t *>calloc(<size_t>self.nr_function_of + 1, sizeof(uint32_t))
+        if self.function_of == NULL:
+            raise MemoryError
+        for i in range(count):
+            self.function_of[self.function_names[i]] = i + 1
 
     def _use_objects(self, SymbolTable symbols):
         """Remember the object symbols of the wanted sections by name."""

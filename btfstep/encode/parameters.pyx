@@ -332,7 +332,7 @@ cdef int save_function(UnitEncoder e, uint32_t index) noexcept nogil:
         return fail_memory(&e.fault)
     saved = &r.functions[r.nr_functions]
     saved.address = f.address
-    saved.symbol = f.name - 1
+    saved.symbol = e.context.function_of[f.name] - 1
     saved.returns = f.returns
     saved.first_parameter = r.nr_parameters
     saved.flags = 0
@@ -439,8 +439,8 @@ cdef int save_functions(UnitEncoder e) noexcept nogil:
     for k in range(e.nr_order):
         index = e.order[k]
         f = &e.functions[index]
-        if f.declaration or f.name == NO_NAME or f.name == 0 or f.name > e.context.nr_functions:
-            continue
+        if f.declaration or f.name >= e.context.nr_function_of or e.context.function_of[f.name] == 0:
+            continue  # (no name is a large number)
         named = True
         p = first_parameter(e, f)
         while p != NULL:

@@ -6,12 +6,14 @@ from libc.stdint cimport uint16_t, uint32_t, uint64_t
 
 from btfstep.btf.graph cimport TypeGraph
 from btfstep.elf.symbols cimport SymbolTable
+from btfstep.encode.context cimport EncodeContext
 from btfstep.encode.record cimport Parameter, Record, SavedFunction, Tag
 
 
 @cython.final
 cdef class FunctionSelector:
     cdef readonly SymbolTable symbols
+    cdef EncodeContext context
     cdef SavedFunction *functions  # types and tags' owners as keys of the graph
     cdef uint32_t nr_functions, functions_cap
     cdef Parameter *parameters

@@ -3,6 +3,7 @@ from collections.abc import Callable
 
 from btfstep.btf.graph import TypeGraph
 from btfstep.elf.symbols import SymbolTable
+from btfstep.encode.context import EncodeContext
 from btfstep.features import Features
 
 class FunctionSelector:
@@ -10,7 +11,7 @@ class FunctionSelector:
 
     symbols: SymbolTable
 
-    def __init__(self, symbols: SymbolTable) -> None: ...
+    def __init__(self, symbols: SymbolTable, context: EncodeContext) -> None: ...
     def select(self, graph: TypeGraph, features: Features, log: Callable[[str], None] | None = None) -> None:
         """List the functions that qualify; `log` is called with a line for each that is left out.
 

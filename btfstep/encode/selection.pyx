@@ -18,6 +18,7 @@ from btfstep.btf.strings cimport FAILED
 from btfstep.btf.types cimport Row
 from btfstep.dwarf.sections cimport fail_memory
 from btfstep.elf.symbols cimport ElfFunction, Symbol, SymbolTable
+from btfstep.encode.context cimport EncodeContext
 from btfstep.encode.record cimport (
     FUNCTION_INCONSISTENT, FUNCTION_OPTIMIZED_PARAMETERS, FUNCTION_REORDERED, FUNCTION_SIGNATURE_CHANGED,
     FUNCTION_UNCERTAIN_LOCATION, FUNCTION_UNEXPECTED_REGISTER, Parameter, Record, SavedFunction, Tag,
@@ -47,11 +48,13 @@ cdef enum:
 cdef class FunctionSelector:
     """Collects the functions of all units, and lists those that qualify.
 
-    `symbols`: the file's SymbolTable, functions collected and kfuncs marked.
+    `symbols`: the file's SymbolTable, functions collected and kfuncs marked;
+    `context`: the run's.
     """
 
-    def __cinit__(self, SymbolTable symbols not None):
+    def __cinit__(self, SymbolTable symbols not None, EncodeContext context not None):
         self.symbols = symbols
+        self.context = context
 
     def __dealloc__(self):
         free(self.functions)
@@ -310,12 +313,13 @@ cdef class FunctionSelector:
                     reason = "its name stands for code at several addresses"
                 if reason is not None:
                     if log is not None:
-                        log(f"{graph.strings.text(symbol + 1).decode(errors='replace')}: left out, {reason}")
+                        log(f"{self.name(graph, self.context.function_names[symbol])}: left out, {reason}")
                     continue
                 dotted = self.dotted_symbol(f) if true_signature else 0
                 self.list_function(
                     graph, f,
-                    graph.strings.intern_bytes(<bytes>self.symbols.symbols[dotted - 1].name) if dotted else symbol + 1,
+                    graph.strings.intern_bytes(<bytes>self.symbols.symbols[dotted - 1].name) if dotted
+                    else self.context.function_names[symbol],
                     elf.kfunc, elf.kfunc_flags, features,
                 )
         finally:
