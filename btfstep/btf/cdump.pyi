@@ -17,7 +17,8 @@ class CDumper:
         """The header of `wanted` (type ids) and what they need, as the header of all types has it.
 
         A definition has the same text there, and they come in the same order. A forward
-        declaration stands before the first definition here that needs it. Raises as `header`.
+        declaration stands before the first definition here that needs it. A function brings
+        what its prototype mentions, and if it is a kfunc, the prototype. Raises as `header`.
         """
     def text(self, id: int) -> bytes:
         """The C text of one type: its definition or prototype, or how it is written in a declaration.

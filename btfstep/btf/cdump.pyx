@@ -164,7 +164,8 @@ cdef class CDumper:
         """The header of `wanted` (type ids) and what they need, as the header of all types has it.
 
         A definition has the same text there, and they come in the same order. A forward
-        declaration stands before the first definition here that needs it. Raises as `header`.
+        declaration stands before the first definition here that needs it. A function brings
+        what its prototype mentions, and if it is a kfunc, the prototype. Raises as `header`.
         """
         cdef uint32_t id, i
         cdef uint32_t *place
@@ -194,11 +195,11 @@ cdef class CDumper:
                 self.states[id].order = self.states[id].emit = NOT_YET
                 self.states[id].declared = False
             self.queued = 0
-            kfuncs = set()
+            functions = set()
             for root in wanted:
                 id = root
                 if kind_of(self.btf.types[id]) == BTF_KIND_FUNC:
-                    kfuncs.add(id)
+                    functions.add(id)
                     id = self.btf.types[id][2]
                 self.order(id, False, 0)
             for i in range(self.queued):
@@ -210,7 +211,10 @@ cdef class CDumper:
             free(place)
         put(&self.out, PREAMBLE)
         self.emit_queue()
-        self.emit_kfuncs(kfuncs)
+        for function in sorted(functions):
+            self.current = function
+            self.emit(self.btf.types[<uint32_t>function][2], function, 0)  # what its prototype mentions
+        self.emit_kfuncs(functions)
         put(&self.out, EPILOGUE)
         return self.result()
 
@@ -372,6 +376,10 @@ cdef class CDumper:
             sorter.sort(keys, count)
             for i in range(count):
                 self.order(keys[i].id, False, 0)
+            # An error in that first one is an error all the same.
+            count = self.queued
+            self.order(first, False, 0)
+            self.queued = count
         finally:
             free(keys)
         return 0

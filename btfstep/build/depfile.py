@@ -37,6 +37,8 @@ def escape(name: str) -> str:
             text.append("\\\\")  # or it would escape the backslash of the escaped space
         elif letter == "\\" and after in ("", "#", ":"):
             raise _unwritable(name, "a backslash there")
+        elif letter == " " and not after:
+            raise _unwritable(name, "a space at its end")
         elif letter == "~" and index == 0:
             raise _unwritable(name, "'~' at its start")
         elif letter in _ESCAPED:
