@@ -27,8 +27,8 @@ class BtfMaker:
         self.order = order
         self.base = base
         self.first = 1 if base is None else base.next_id
-        self.text_start = 0 if base is None else base.text_start + len(base.text)
-        self.text = b"\0" if base is None else b""
+        self.text_start: int = 0 if base is None else base.text_start + len(base.text)
+        self.text: bytes = b"\0" if base is None else b""
         self.strings: dict[str, int] = {"": 0} if base is None else dict(base.strings)
         self.types: list[bytes] = []
         self.layout = b""
