@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from btfstep.elf.compress import decompress
 from btfstep.elf.constants import ELFCOMPRESS_ZLIB, ELFCOMPRESS_ZSTD, EM_S390, machine_name
 from btfstep.elf.image import ElfImage
-from btfstep.elf.notes import lto_note, notes
+from btfstep.elf.notes import lto_note, notes_of
 from btfstep.errors import BtfstepError, FormatError
 from elfmaker import ET_EXEC, SHF_ALLOC, SHF_COMPRESSED, SHT_NOBITS, SHT_NOTE, SHT_STRTAB, ElfMaker
 
@@ -282,7 +282,9 @@ def test_lto_note(tmp_path: Path, bits: int, big: bool) -> None:
         maker.section(".notes", other + maker.note(b"Linux", 0x101, desc), type=SHT_NOTE, align=4)
         with ElfImage.open(saved(tmp_path, maker.build())) as image:
             assert lto_note(image) == value
-            assert [(note.owner, note.type, len(note.desc)) for note in notes(image)] == [
+            section = image.section(".notes")
+            assert section is not None
+            assert [(note.owner, note.type, len(note.desc)) for note in notes_of(image, section)] == [
                 *((b"GNU", 0x101, 4), (b"Linux", 0x100, 7), (b"Linux", 0x101, 4))
             ]
 
@@ -296,8 +298,46 @@ def test_no_lto_note(tmp_path: Path) -> None:
 def test_a_note_that_does_not_fit(tmp_path: Path, cut: int, message: str) -> None:
     maker = ElfMaker()
     maker.section(".notes", maker.note(b"Linux", 1, b"1234")[:cut], type=SHT_NOTE)
-    with ElfImage.open(saved(tmp_path, maker.build())) as image, pytest.raises(FormatError, match=message):
+    maker.section(".notes.good", maker.note(b"Linux", 0x101, b"\1\0\0\0"), type=SHT_NOTE)
+    with ElfImage.open(saved(tmp_path, maker.build())) as image:
+        section = image.section(".notes")
+        assert section is not None
+        with pytest.raises(FormatError, match=message):
+            list(notes_of(image, section))
+        # It costs the file nothing but that section.
+        assert lto_note(image) == 1
+
+
+def test_note_sections_that_share_their_bytes(tmp_path: Path) -> None:
+    # Each reader of one would be fast, and a file of many would take for ever.
+    maker = ElfMaker()
+    maker.section(".notes", maker.note(b"GNU", 1, b"") * 1000, type=SHT_NOTE)
+    data = bytearray(maker.build())
+    with ElfImage.open(saved(tmp_path, bytes(data))) as image:
+        notes = image.section(".notes")
+        assert notes is not None
+        header = bytes(data[image.shoff + notes.index * 64 :][:64])
+    struct.pack_into("<Q", data, 0x28, len(data))
+    struct.pack_into("<H", data, 0x3C, 5)
+    struct.pack_into("<H", data, 0x3E, 0)
+    data += bytes(64) + header * 4
+    with (
+        ElfImage.open(saved(tmp_path, bytes(data))) as image,
+        pytest.raises(FormatError, match="note sections overlap"),
+    ):
         lto_note(image)
+
+
+def test_sections_that_expand_to_too_much_together(tmp_path: Path) -> None:
+    packed = zlib.compress(bytes(60 << 20))
+    maker = ElfMaker()
+    for name in (".debug_info", ".debug_str", ".debug_line", ".debug_types", ".debug_abbrev"):
+        maker.section(name, maker.chdr(ELFCOMPRESS_ZLIB, 60 << 20) + packed, flags=SHF_COMPRESSED)
+    with ElfImage.open(saved(tmp_path, maker.build())) as image:
+        for name in (".debug_info", ".debug_str", ".debug_line", ".debug_types"):
+            image.debug_section(name)
+        with pytest.raises(FormatError, match="too much for a file"):
+            image.debug_section(".debug_abbrev")
 
 
 # What it refuses

@@ -99,7 +99,7 @@ def _encode_all(command: Command, paths: list[str], report: Report) -> None:
 
     settings = command.settings(os.environ)
     assert command.base is not None
-    base = Base(command.base)
+    base = Base(command.base, prepare=len(paths) > 1)
     base.digest()  # a base that cannot be read is one error, not one for each module
     log: Callable[[str], None] | None = warn if command.verbose else None
 

@@ -32,6 +32,11 @@ ZLIB_MAX_RATIO = 1032
 ZSTD_MAX_RATIO = 32768
 ZSTD_TRUSTED_SIZE = 64 << 20
 
+# What all sections of a file may expand to: as many times its size, or as many bytes. Debug
+# information that is compressed twentyfold is unheard of.
+MAX_EXPANSION = 100
+FREE_EXPANSION = 256 << 20
+
 _CHUNK = 1 << 20
 _FIRST_STEP = 512
 

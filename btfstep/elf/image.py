@@ -113,6 +113,7 @@ class ElfImage:
     def __init__(self, path: str, fd: int) -> None:
         """Map the file open at *fd* (which stays the caller's); raises as ``open`` does."""
         self.path = path
+        self._expanded = 0  # bytes that compressed sections came to
         self._map: mmap.mmap | None = None
         status = os.fstat(fd)
         if stat.S_ISDIR(status.st_mode):
@@ -207,9 +208,7 @@ class ElfImage:
         if len(raw) < header.size:
             raise self._error("is too short for its compression header", section=section.name)
         kind, size, _align = header.unpack_from(raw)
-        from .compress import decompress
-
-        return decompress(kind, raw[header.size :], size, path=self.path, section=section.name)
+        return self._decompress(kind, raw[header.size :], size, section.name)
 
     def debug_section(self, name: str) -> memoryview | None:
         """Contents of a ``.debug_*`` section, decompressed, or None if the file has none.
@@ -229,10 +228,16 @@ class ElfImage:
         raw = self.raw_contents(section)
         if len(raw) < 12 or bytes(raw[:4]) != b"ZLIB":
             raise self._error("does not start with ZLIB and a size", section=section.name)
-        from .compress import decompress
+        return self._decompress(ELFCOMPRESS_ZLIB, raw[12:], int.from_bytes(raw[4:12], "big"), section.name)
 
-        size = int.from_bytes(raw[4:12], "big")
-        return decompress(ELFCOMPRESS_ZLIB, raw[12:], size, path=self.path, section=section.name)
+    def _decompress(self, kind: int, stream: memoryview, size: int, name: str) -> memoryview:
+        from .compress import FREE_EXPANSION, MAX_EXPANSION, decompress
+
+        # Each section may keep to the ratio of its method, and all together still exhaust memory.
+        self._expanded += size
+        if self._expanded > max(FREE_EXPANSION, MAX_EXPANSION * len(self.data)):
+            raise self._error(f"expands to {size} bytes, too much for a file of {len(self.data)}", section=name)
+        return decompress(kind, stream, size, path=self.path, section=name)
 
     def segments(self) -> list[Segment]:
         """The program headers; raises FormatError if their table is not inside the file."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 from struct import Struct
 
 from ..errors import FormatError
-from .constants import SHT_NOTE
+from .constants import SHF_COMPRESSED, SHT_NOTE
 from .image import ElfImage, Section
 
 TYPE_CHECKING = False  # typing itself is not imported: it costs a quarter of a bare start-up
@@ -56,16 +56,23 @@ def notes_of(image: ElfImage, section: Section) -> Iterator[Note]:
         at = -(-(desc + desc_size) // pad) * pad
 
 
-def notes(image: ElfImage) -> Iterator[Note]:
-    """The notes of every SHT_NOTE section, in the order of the file. Raises FormatError as ``notes_of``."""
-    for section in image.sections:
-        if section.type == SHT_NOTE:
-            yield from notes_of(image, section)
-
-
 def lto_note(image: ElfImage) -> int | None:
-    """What the kernel's own note says about LTO: 1 built with it, 0 without, None if it does not say."""
-    for note in notes(image):
-        if note.type == LINUX_LTO_INFO and note.owner == b"Linux" and len(note.desc) == 4:
-            return int.from_bytes(note.desc, "big" if image.big_endian else "little")
+    """What the kernel's own note says about LTO: 1 built with it, 0 without, None if it does not say.
+
+    Sections that are not made of notes are passed over, for this is the only note that matters.
+    Raises FormatError if the headers name more notes than the file has room for.
+    """
+    left = len(image.data)
+    for section in image.sections:
+        if section.type != SHT_NOTE or section.flags & SHF_COMPRESSED:
+            continue
+        left -= section.size
+        if left < 0:
+            raise FormatError("note sections overlap", path=image.path, section=section.name)
+        try:
+            for note in notes_of(image, section):
+                if note.type == LINUX_LTO_INFO and note.owner == b"Linux" and len(note.desc) == 4:
+                    return int.from_bytes(note.desc, "big" if image.big_endian else "little")
+        except FormatError:
+            continue
     return None

@@ -7,6 +7,7 @@ import os
 from _thread import allocate_lock
 from hashlib import sha256
 
+from btfstep.btf.base import PreparedBase
 from btfstep.btf.load import load
 from btfstep.build.record import recall, remember
 from btfstep.elf.constants import ELFMAG
@@ -29,31 +30,35 @@ SIGNATURE_MAGIC = b"~Module signature appended~\n"
 class Base:
     """The base that modules are encoded against, read when it is first needed; threads may share it.
 
+    `prepare`: for many modules. One alone is sooner done without.
+
     Attributes:
         path: its file.
         error: why it cannot be read, once that is known.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, prepare: bool = False) -> None:
         self.path = path
+        self._prepare = prepare
         self.error: BtfstepError | None = None
         self._lock = allocate_lock()
-        self._reader: BtfReader | None = None
+        self._base: BtfReader | PreparedBase | None = None
         self._digest: bytes | None = None
         self._state: tuple[int, ...] | None = None
 
-    def get(self) -> BtfReader:
+    def get(self) -> BtfReader | PreparedBase:
         """The base itself. Raises what ``btfstep.btf.load.load`` raises."""
         with self._lock:
             if self.error is not None:
                 raise self.error
-            if self._reader is None:
+            if self._base is None:
                 try:
-                    self._reader = load(self.path)
+                    reader = load(self.path)
+                    self._base = PreparedBase(reader) if self._prepare else reader
                 except BtfstepError as error:
                     self.error = error
                     raise
-            return self._reader
+            return self._base
 
     def digest(self) -> bytes:
         """A digest of its BTF. Raises FormatError or BtfstepError where `get` does, or would say more."""
@@ -127,7 +132,7 @@ def encode_sections(
     jobs: int,
     options: EncodeSettings,
     log: Callable[[str], None] | None = None,
-    base: BtfReader | None = None,
+    base: BtfReader | PreparedBase | None = None,
     distill: bool = False,
 ) -> dict[str, bytes] | None:
     """Encode the ELF file `path`: contents by section name, None if it has no DWARF.
@@ -143,7 +148,8 @@ def encode_sections(
     from btfstep.btf.distill import distill as distilled
     from btfstep.btf.reader import BtfReader
 
-    ours, small = distilled(BtfReader(data, base, path=path))
+    reader = base.reader if isinstance(base, PreparedBase) else base
+    ours, small = distilled(BtfReader(data, reader, path=path))
     return {".BTF": ours, ".BTF.base": small}
 
 
