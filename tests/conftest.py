@@ -19,6 +19,12 @@ LINK = ("-nostdlib", "-static", "-Wl,-e0", "-Wl,--build-id=none")
 Build = Callable[..., Path]
 
 
+@pytest.fixture(scope="session", autouse=True)
+def outside_of_the_sources() -> None:
+    """Let ``python -m btfstep`` find the package that is installed, not the sources, which are not compiled."""
+    os.chdir(Path(__file__).parent)
+
+
 def tool(name: str) -> str:
     """The path of a program; the test is skipped if it is not installed."""
     path = shutil.which(name)

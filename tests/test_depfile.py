@@ -17,6 +17,7 @@ from conftest import tool
 
 NAMES = ["plain", "a b", "a#b", "a$b", "a:b", "a\\b", "a\\ b", "a  b", "$$", "a@b~(){}!,+", "\u00e9t\u00e9", "#", " x"]
 REFUSED = [
+    ".:",
     "a\nb",
     "a\tb",
     "a*b",

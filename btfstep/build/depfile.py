@@ -39,6 +39,8 @@ def escape(name: str) -> str:
             raise _unwritable(name, "a backslash there")
         elif letter == " " and not after:
             raise _unwritable(name, "a space at its end")
+        elif letter == ":" and not after:  # Ninja takes one before white space for the end of the target
+            raise _unwritable(name, "a colon at its end")
         elif letter == "~" and index == 0:
             raise _unwritable(name, "'~' at its start")
         elif letter in _ESCAPED:
