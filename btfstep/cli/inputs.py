@@ -132,6 +132,6 @@ def write(data: bytes, output: str | None) -> None:
 
 def help_text(usage: str, about: str, options: Sequence[Option]) -> str:
     """The text of ``--help``."""
-    from btfstep.cli.help import _row, _spelling
+    from btfstep.cli.help import row, spelling
 
-    return "\n".join([f"Usage: {usage}\n", about, *(_row(_spelling(option), option.help) for option in options)]) + "\n"
+    return "\n".join([f"Usage: {usage}\n", about, *(row(spelling(option), option.help) for option in options)]) + "\n"
