@@ -1114,7 +1114,8 @@ cdef class TypeGraph:
             if is_composite(kind) or is_enum(kind) or kind == BTF_KIND_FUNC_PROTO:
                 # Rows lie in the order of their types, so they move down too.
                 length = info_vlen(t.info)
-                memmove(self.rows + row, self.rows + t.extra, <size_t>length * sizeof(Row))
+                if length:
+                    memmove(self.rows + row, self.rows + t.extra, <size_t>length * sizeof(Row))
                 t.extra = row
                 row += length
                 if not is_enum(kind):

@@ -374,7 +374,7 @@ cdef int save_function(UnitEncoder e, uint32_t index) noexcept nogil:
             return fail_memory(&e.fault)
         r.function_tags[r.nr_function_tags] = e.tags[i]
         r.nr_function_tags += 1
-    saved.nr_tags = <uint16_t>(r.nr_function_tags - saved.first_tag)
+    saved.nr_tags = <uint32_t>(r.nr_function_tags - saved.first_tag)
     r.nr_functions += 1
     return 0
 

@@ -21,14 +21,14 @@ cdef struct Tag:
 
 
 cdef struct SavedFunction:
-    # A function that may be listed: see encode/functions.pyx for who is.
+    # A function that may be listed: see encode/parameters.pyx for who is.
     uint64_t address
     uint32_t symbol  # index in the table of ELF functions
     uint32_t returns  # type id
     uint32_t first_parameter
     uint32_t first_tag
     uint16_t nr_parameters
-    uint16_t nr_tags
+    uint32_t nr_tags
     uint16_t flags  # FUNCTION_...
 
 
