@@ -190,7 +190,7 @@ class TestElf:
         elf = ElfMaker()
         for name, data in small().sections().items():
             elf.section(name, data)
-        elf.section("\x1b[31m\n\udcff", b"\1", type=SHT_NOTE)
+        elf.section("\x1b[31m\n\udcff", b"\1", type=SHT_NOTE, size=1 << 30)
         assert (survive(elf.build()) or "").startswith("\\x1b[31m\\n\\udcff")
 
     @pytest.mark.parametrize("link", [0, 1, 3, 99, 0xFFFFFFFF])

@@ -68,7 +68,9 @@ def lto_note(image: ElfImage) -> int | None:
             continue
         left -= section.size
         if left < 0:
-            raise FormatError("note sections overlap", path=image.path, section=section.name)
+            raise FormatError(
+                "note sections come to more bytes than the file has", path=image.path, section=section.name
+            )
         try:
             for note in notes_of(image, section):
                 if note.type == LINUX_LTO_INFO and note.owner == b"Linux" and len(note.desc) == 4:
