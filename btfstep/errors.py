@@ -4,6 +4,13 @@
 from __future__ import annotations
 
 
+def printable(text: str) -> str:
+    """`text` with what cannot be printed escaped: names of files may hold anything, and this goes to a terminal."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
 class BtfstepError(Exception):
     """Anything that stops btfstep from producing what was asked for.
 
@@ -36,11 +43,7 @@ class BtfstepError(Exception):
             place.append(where)
         elif self.offset is not None:
             place.append(f"offset {self.offset:#x}")
-        line = ": ".join([*place, self.message])
-        if line.isprintable():
-            return line
-        # Names of files and sections may hold anything, and this goes to a terminal.
-        return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
+        return printable(": ".join([*place, self.message]))
 
 
 class FormatError(BtfstepError):

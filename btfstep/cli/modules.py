@@ -8,7 +8,7 @@ import sys
 
 from btfstep.cli.getopt import CommandLineError
 from btfstep.cli.pahole import Command, parse, warn
-from btfstep.errors import BtfstepError, UsageError
+from btfstep.errors import BtfstepError, UsageError, printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ class Report:
             self._draw(outcome.path)
         elif outcome.error is None and outcome.state != NO_DWARF:
             note = "" if outcome.state == WRITTEN else f" ({outcome.state})"
-            sys.stdout.write(f"  BTF [M] {_printable(outcome.path)}{note}\n")
+            sys.stdout.write(f"  BTF [M] {printable(outcome.path)}{note}\n")
             sys.stdout.flush()
 
     def end(self) -> None:
@@ -176,7 +176,7 @@ class Report:
             width = os.get_terminal_size(sys.stdout.fileno()).columns or 80
         except OSError:
             width = 80
-        text = f"  BTF [M] {sum(self._counts.values())}/{self._total} {_printable(path)}"
+        text = f"  BTF [M] {sum(self._counts.values())}/{self._total} {printable(path)}"
         sys.stdout.write(f"\r\x1b[K{text[: width - 1]}")
         sys.stdout.flush()
         self._drawn = True
@@ -194,8 +194,4 @@ def _complaint(outcome: Outcome) -> str:
 
     assert outcome.error is not None
     line = describe(outcome.error)
-    return line if line.startswith(outcome.path) else f"{_printable(outcome.path)}: {line}"
-
-
-def _printable(path: str) -> str:
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in path)
+    return line if line.startswith(outcome.path) else f"{printable(outcome.path)}: {line}"

@@ -250,6 +250,7 @@ cdef class UnitEncoder:
     cdef int visit_subrange(self, const Die *die) noexcept nogil
     cdef int visit_function(self, Cursor *c, const Die *die) noexcept nogil
     cdef int visit_parameter(self, Cursor *c, Frame *frame, const Die *die) noexcept nogil
+    cdef int annotate(self, const Die *die, uint32_t owner, int component) noexcept nogil
     cdef int visit_variable(self, Cursor *c, const Die *die, bint top_level) noexcept nogil
     cdef int close(self) noexcept nogil
     cdef int close_class(self, const Frame *frame) noexcept nogil

@@ -571,12 +571,7 @@ cdef class UnitEncoder:
                 return -1
             if not die.children:
                 return 0
-            frame = self.push(IN_ANNOTATED, die)
-            if frame == NULL:
-                return -1
-            frame.index = <uint32_t>OWNER_TYPE << OWNER_SHIFT | id
-            frame.component = -1
-            return 0
+            return self.annotate(die, <uint32_t>OWNER_TYPE << OWNER_SHIFT | id, -1)
         if tag == DW_TAG_subprogram:
             return self.visit_function(c, die)
         if tag == DW_TAG_variable:
@@ -817,7 +812,6 @@ cdef class UnitEncoder:
     cdef int visit_member(self, Cursor *c, Frame *frame, const Die *die) noexcept nogil:
         cdef Row *row
         cdef DeferredBits *bits
-        cdef Frame *annotated
         cdef uint32_t owner = <uint32_t>OWNER_FRAME << OWNER_SHIFT | self.nr_frames
         cdef int component = <int>frame.nr_children
         cdef uint64_t number = 0
@@ -885,12 +879,7 @@ cdef class UnitEncoder:
             return -1
         if not die.children:
             return 0
-        annotated = self.push(IN_ANNOTATED, die)
-        if annotated == NULL:
-            return -1
-        annotated.index = owner
-        annotated.component = component
-        return 0
+        return self.annotate(die, owner, component)
 
     cdef int close_class(self, const Frame *frame) noexcept nogil:
         cdef uint32_t count = self.nr_scratch - frame.first_row
@@ -1076,7 +1065,6 @@ cdef class UnitEncoder:
         cdef FormalParameter *p
         cdef Function *f
         cdef Row *row
-        cdef Frame *annotated
         cdef uint32_t index, owner
         cdef int component
         if frame.kind == IN_SUBROUTINE:
@@ -1133,16 +1121,19 @@ cdef class UnitEncoder:
             return -1
         if not die.children:
             return 0
-        annotated = self.push(IN_ANNOTATED, die)
-        if annotated == NULL:
+        return self.annotate(die, owner, component)
+
+    cdef int annotate(self, const Die *die, uint32_t owner, int component) noexcept nogil:
+        """Go on with the children, of which only annotations of `owner` are of interest."""
+        cdef Frame *frame = self.push(IN_ANNOTATED, die)
+        if frame == NULL:
             return -1
-        annotated.index = owner
-        annotated.component = component
+        frame.index = owner
+        frame.component = component
         return 0
 
     cdef int visit_variable(self, Cursor *c, const Die *die, bint top_level) noexcept nogil:
         cdef DataObject *v
-        cdef Frame *annotated
         cdef uint32_t index = self.nr_objects
         # A local variable matters only as the declaration that a global one completes.
         if not self.context.options.variables or not (top_level or has(die, SLOT_DECLARATION)):
@@ -1171,12 +1162,7 @@ cdef class UnitEncoder:
             return -1
         if not die.children:
             return 0
-        annotated = self.push(IN_ANNOTATED, die)
-        if annotated == NULL:
-            return -1
-        annotated.index = <uint32_t>OWNER_OBJECT << OWNER_SHIFT | index
-        annotated.component = -1
-        return 0
+        return self.annotate(die, <uint32_t>OWNER_OBJECT << OWNER_SHIFT | index, -1)
 
     # Annotations
 
