@@ -148,6 +148,28 @@ def test_the_second_call_changes_nothing_but_times(
     assert capsys.readouterr().out.count("(unchanged)") == 2 * COUNT
 
 
+def test_detached_outputs_are_those_of_calls_of_their_own_and_leave_the_modules_alone(
+    kernel: Path, modules: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = [module.read_bytes() for module in modules]
+    expected = []
+    for module in modules:
+        assert main(["-J", f"--btf_base={kernel}", "--btf_encode_detached=alone.btf", str(module)]) == 0
+        expected.append(Path("alone.btf").read_bytes())
+    command = ["modules", "--base", str(kernel), "--btf_encode_detached=%.btf", *map(str, modules)]
+    assert main(command) == 0
+    outputs = [Path(f"{module}.btf") for module in modules]
+    assert [output.read_bytes() for output in outputs] == expected
+    assert [module.read_bytes() for module in modules] == before
+    # Make and Ninja see by the time that nothing depends on a second run.
+    for output in outputs:
+        os.utime(output, (1, 1))
+    capsys.readouterr()
+    assert main(command) == 0
+    assert all(output.stat().st_mtime == 1 for output in outputs)
+    assert capsys.readouterr().out.count("(unchanged)") == COUNT
+
+
 def test_silent_make_is_silent(
     kernel: Path, modules: list[Path], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,7 +195,7 @@ def test_a_terminal_gets_a_line_of_progress(kernel: Path, modules: list[Path]) -
     [
         (["a.ko"], 64, "no --base"),
         (["--base", "vmlinux"], 64, "no modules"),
-        (["--base", "vmlinux", "--btf_encode_detached=out", "a.ko"], 1, "one FILE at a time"),
+        (["--base", "vmlinux", "--btf_encode_detached=out", "a.ko"], 1, "put a % where"),
         (["--base", "missing", "a.ko"], 1, "missing: No such file"),
         (["--base", "missing", "@nowhere"], 1, "nowhere: No such file"),
         (["--base"], 64, "requires a value"),

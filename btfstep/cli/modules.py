@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""``btfstep modules``: many modules in one call, against one base that is read once."""
+"""``btfstep modules``: many modules in one call, against one base that is read once.
+
+With ``--btf_encode_detached=%.btf``, the BTF of each FILE goes to FILE.btf: ``%`` stands for the name, as in make.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-USAGE = "Usage: btfstep modules --base BASE [-j[N]] [--btf_features=LIST] [OPTION...] FILE.ko... | @LIST\n"
+USAGE = (
+    "Usage: btfstep modules --base BASE [-j[N]] [--btf_features=LIST] [--btf_encode_detached=%.btf] [OPTION...]"
+    " FILE.ko... | @LIST\n"
+)
 
 # Names of all modules of a kernel come to a few hundred kilobytes.
 _LIST_MAX = 64 << 20
@@ -42,8 +48,11 @@ def run(argv: Sequence[str]) -> int:
         sys.stdout.write(USAGE if command.answer.startswith("Usage:") else command.answer)
         sys.stdout.flush()
         return 0
-    if command.detached is not None:
-        raise UsageError("modules are encoded in place; --btf_encode_detached is for one FILE at a time")
+    if command.detached is not None and "%" not in command.detached:
+        raise UsageError(
+            f"--btf_encode_detached={command.detached} names one file for all modules;"
+            " put a % where each module's name goes, as in %.btf"
+        )
     if command.base is None:
         raise CommandLineError("no --base given: the vmlinux, or raw BTF, that the modules belong to")
     if not command.files:
@@ -112,15 +121,21 @@ def _encode_all(command: Command, paths: list[str], report: Report) -> None:
             return Outcome(path, FAILED, error)
 
     def _encode_one(path: str) -> str:
-        from btfstep.elf.edit import set_sections
         from btfstep.encode.module import encode_module, refuse_signed
 
-        refuse_signed(path)
-        distill = settings.features.distilled_base
+        if command.detached is None:
+            refuse_signed(path)
+        distill = settings.features.distilled_base and command.detached is None  # as for one FILE
         sections = encode_module(path, jobs=1, options=settings, log=log, base=base, distill=distill)
         if sections is None:
             return NO_DWARF
-        return WRITTEN if set_sections(path, sections, touch=command.touch) else UNCHANGED
+        if command.detached is None:
+            from btfstep.elf.edit import set_sections
+
+            return WRITTEN if set_sections(path, sections, touch=command.touch) else UNCHANGED
+        from btfstep.build.write import write_if_changed
+
+        return WRITTEN if write_if_changed(command.detached.replace("%", path), sections[".BTF"]) else UNCHANGED
 
     OrderedPipeline(work, report.add, jobs=command.jobs).run(paths)
 
