@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import shutil
 import subprocess
 import sys
@@ -188,6 +189,19 @@ def test_a_terminal_gets_a_line_of_progress(kernel: Path, modules: list[Path]) -
     assert shown.count("\n") == 1
     assert f"{COUNT}/{COUNT}" in shown
     assert f"BTF of {COUNT} modules: {COUNT} written" in shown
+
+
+def test_help_is_about_this_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["modules", "--help"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("Usage: btfstep modules ")
+    for option in ("base=BASE", "jobs", "btf_features", "lang_exclude", "touch", "no-touch", "no-record", "verbose"):
+        assert f" --{option}" in text
+    assert "--btf_encode_detached=%.btf" in text
+    for option in ("btf_encode", "btf_base"):
+        assert not re.search(f"  --{option}(?!_)", text), "it is the default, or spelled --base"
+    assert main(["modules", "--usage"]) == 0
+    assert capsys.readouterr().out == text.split("\n")[0] + "\n"
 
 
 @pytest.mark.parametrize(

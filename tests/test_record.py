@@ -81,6 +81,16 @@ def test_nothing_changed_is_nothing_done(kernel: Path, module: Path, encoded: li
     assert module.read_bytes() == first
 
 
+def test_without_a_record_it_is_made_again_and_none_is_kept(kernel: Path, module: Path, encoded: list[str]) -> None:
+    step(kernel, module, "--no-record")
+    assert os.listdir("build") == ["m.ko"]
+    step(kernel, module)
+    Path(record_path(str(module))).write_bytes(b"as it was")
+    assert main(["-J", "--no-record", f"--btf_base={kernel}", "--btf_encode_detached=o", str(module)]) == 0
+    assert len(encoded) == 3
+    assert Path(record_path(str(module))).read_bytes() == b"as it was"
+
+
 def test_a_module_linked_anew_gets_the_bytes_on_record(kernel: Path, module: Path, encoded: list[str]) -> None:
     linked = module.read_bytes()
     step(kernel, module, "--btf_features=distilled_base")

@@ -95,7 +95,7 @@ def test_bpftool_agrees(btf: Path, bpftool: str) -> None:
 
 
 def test_help_names_every_option() -> None:
-    for command in ("vmlinux-h", "dump", "btf"):
+    for command in ("vmlinux-h", "dump", "btf", "modules"):
         assert b"Usage: btfstep " + command.encode() in run(command, "--help")
 
 

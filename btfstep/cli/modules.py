@@ -17,10 +17,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-USAGE = (
-    "Usage: btfstep modules --base BASE [-j[N]] [--btf_features=LIST] [--btf_encode_detached=%.btf] [OPTION...]"
-    " FILE.ko... | @LIST\n"
-)
+USAGE = "btfstep modules --base BASE [-j[N]] [--btf_features=LIST] [OPTION...] FILE.ko... | @LIST..."
+ABOUT = """\
+Adds BTF to each FILE, as -J --btf_base=BASE does, in one process: BASE is read once, and files are taken in parallel.
+@LIST stands for the names in LIST, one a line, relative to the current directory; modules.order is such a list. What
+was made of a FILE is kept beside it, and not made again as long as nothing changed that it depends on. A FILE that
+fails is reported, the others are done, and the exit status is 1. Features and their older options: btfstep --help.
+"""
+
+DETACHED = "btf_encode_detached"
 
 # Names of all modules of a kernel come to a few hundred kilobytes.
 _LIST_MAX = 64 << 20
@@ -45,7 +50,7 @@ def run(argv: Sequence[str]) -> int:
     """
     command = parse(list(_with_base(argv)))
     if command.answer is not None:
-        sys.stdout.write(USAGE if command.answer.startswith("Usage:") else command.answer)
+        sys.stdout.write(_about(command.answer))
         sys.stdout.flush()
         return 0
     if command.detached is not None and "%" not in command.detached:
@@ -63,6 +68,22 @@ def run(argv: Sequence[str]) -> int:
         _encode_all(command, paths, report)
     report.end()
     return 1 if report.count(FAILED) else 0
+
+
+def _about(answer: str) -> str:
+    """The answer to a question, about this command where it would be about another."""
+    if not answer.startswith("Usage:"):
+        return answer
+    if answer.count("\n") == 1:
+        return f"Usage: {USAGE}\n"
+    from btfstep.cli.getopt import option
+    from btfstep.cli.inputs import help_text
+    from btfstep.cli.options import HELP_GROUPS
+
+    base = option("base", metavar="BASE", help="what to split from: the vmlinux (an ELF with .BTF), or raw BTF")
+    detached = option(DETACHED, metavar="%.btf", help="write raw BTF of each FILE to a file instead; % is FILE's name")
+    others = [one for one in HELP_GROUPS[0][1] if one.name not in ("btf_encode", DETACHED, "btf_base")]
+    return help_text(USAGE, ABOUT, (base, detached, *others))
 
 
 def _with_base(argv: Sequence[str]) -> Iterable[str]:
@@ -109,7 +130,8 @@ def _encode_all(command: Command, paths: list[str], report: Report) -> None:
     settings = command.settings(os.environ)
     assert command.base is not None
     base = Base(command.base, prepare=len(paths) > 1)
-    base.digest()  # a base that cannot be read is one error, not one for each module
+    # A base that cannot be read is one error, not one for each module.
+    base.digest()
     log: Callable[[str], None] | None = warn if command.verbose else None
 
     def work(path: str) -> Outcome:
@@ -126,7 +148,9 @@ def _encode_all(command: Command, paths: list[str], report: Report) -> None:
         if command.detached is None:
             refuse_signed(path)
         distill = settings.features.distilled_base and command.detached is None  # as for one FILE
-        sections = encode_module(path, jobs=1, options=settings, log=log, base=base, distill=distill)
+        sections = encode_module(
+            path, jobs=1, options=settings, log=log, base=base, distill=distill, record=command.record
+        )
         if sections is None:
             return NO_DWARF
         if command.detached is None:

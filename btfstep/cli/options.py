@@ -17,7 +17,7 @@ _MAIN = (
     option("btf_encode_detached", metavar="OUT", help="encode into OUT instead, as raw BTF"),
     option("btf_base", metavar="BASE", help="make split BTF against BASE (an ELF with .BTF, or raw BTF)"),
     option("jobs", "j", "N", "decode with N threads; without N, one for each processor", optional=True),
-    option("btf_features", metavar="LIST", help="what to encode: features, default, all; see below"),
+    option("btf_features", metavar="LIST", help="what to encode: names of features, default, all"),
     option("features", metavar="LIST", help="the same"),
     option("btf_features_strict", metavar="LIST", help="the same, but refuse features that are not known"),
     option("lang", metavar="LIST", help="read only units in these languages"),
@@ -27,6 +27,7 @@ _MAIN = (
     option("format_path", "F", "FORMAT", "which debugging format to read: dwarf"),
     option("touch", help="move FILE's modification time even if it holds this BTF already (default)"),
     option("no-touch", help="leave an unchanged FILE's modification time alone"),
+    option("no-record", help="with a base: neither use nor keep what was made of FILE before"),
     option("verbose", "V", help="say what is done and what is left out, on standard error"),
 )
 # Each older spelling is in the table of features, but for these two.

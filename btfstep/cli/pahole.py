@@ -38,6 +38,7 @@ class Command:
         self.base: str | None = None
         self.jobs = 1
         self.touch = True
+        self.record = True
         self.verbose = False
         self.features = FeatureChoice()
         self.lang: str | None = None
@@ -145,6 +146,8 @@ def _apply(command: Command, argument: Argument, warn: Callable[[str], None]) ->
         command.encode = True
     elif name in ("touch", "no-touch"):
         command.touch = name == "touch"
+    elif name == "no-record":
+        command.record = False
     elif name == "verbose":
         command.verbose = True
     else:
@@ -224,8 +227,15 @@ def _encode(command: Command, path: str, settings: EncodeSettings) -> int:
     if command.base is None:
         sections = encode_sections(path, jobs=command.jobs, options=settings, log=log)
     else:
-        base = Base(command.base)
-        sections = encode_module(path, jobs=command.jobs, options=settings, log=log, base=base, distill=distill)
+        sections = encode_module(
+            path,
+            jobs=command.jobs,
+            options=settings,
+            log=log,
+            base=Base(command.base),
+            distill=distill,
+            record=command.record,
+        )
     if sections is None:
         # Not an error, as in pahole: builds also pass files that have none.
         warn(f"{path}: has no DWARF, so nothing was written")

@@ -108,12 +108,18 @@ def encode_module(
     base: Base,
     log: Callable[[str], None] | None = None,
     distill: bool = False,
+    record: bool = True,
 ) -> dict[str, bytes] | None:
-    """``encode_sections``, but only if the result is not on record (``btfstep.build.record``); keeps it there."""
-    try:
-        key = result_key(path, base.digest(), options, distill)
-    except BtfstepError:
-        key = None  # encoding says better what is wrong
+    """``encode_sections``, but only if the result is not on record (``btfstep.build.record``); keeps it there.
+
+    Without `record`, neither is done.
+    """
+    key = None
+    if record:
+        try:
+            key = result_key(path, base.digest(), options, distill)
+        except BtfstepError:
+            pass  # encoding says better what is wrong
     if key is not None:
         known = recall(path, key)
         if known is not None:
