@@ -87,6 +87,24 @@ def test_the_spelling_of_bpftool(btf: Path) -> None:
     assert b"given twice" in run("btf", "dump", "file", btf, "root_id", "1", "root_id", "1", status=1)
 
 
+def test_the_binary_itself(btf: Path, tmp_path: Path) -> None:
+    elf = tmp_path / "test.elf"
+    encoded = run("dump", elf, "--format", "btf")
+    assert encoded == btf.read_bytes() == run("dump", btf, "--format=btf")
+    run("-J", elf)
+    assert run("dump", elf, "-f", "btf") == encoded
+    output = tmp_path / "copy.btf"
+    run("dump", elf, "-f", "btf", "-o", output)
+    before = output.stat()
+    run("dump", elf, "-f", "btf", "-o", output)
+    assert output.read_bytes() == encoded
+    assert (output.stat().st_ino, output.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    assert b"always whole" in run("dump", elf, "-f", "btf", "--root-id=1", status=1)
+    (tmp_path / "bad.btf").write_bytes(encoded[:-1])
+    assert b"bad.btf: strings at" in run("dump", tmp_path / "bad.btf", "-f", "btf", "-o", output, status=1)
+    assert output.read_bytes() == encoded
+
+
 def test_bpftool_agrees(btf: Path, bpftool: str) -> None:
     for words in (["format", "c"], ["format", "c", "unsorted"], ["format", "raw"], ["format", "c", "root_id", "3"]):
         arguments = ["btf", "dump", "file", str(btf), *words]

@@ -40,6 +40,17 @@ def load(path: str, base: BtfReader | None = None, *, encode: Callable[[str], by
     return BtfReader(_read(path), base, path=path)
 
 
+def load_binary(path: str) -> bytes:
+    """The bytes of a file of raw BTF, or of an ELF file's ``.BTF`` section, unchecked. Raises as `load`."""
+    if not _start_of(path).startswith(ELFMAG):
+        return _read(path)
+    with ElfImage.open(path) as image:
+        data = _section(image, ".BTF")
+        if data is None:
+            raise FormatError("has no .BTF section", path=path)
+        return bytes(data)
+
+
 def _from_elf(image: ElfImage, base: BtfReader | None, encode: Callable[[str], bytes] | None) -> BtfReader:
     size = image.address_size
     data = _section(image, ".BTF")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""``btfstep dump``: the types of a file, as text, JSON or C."""
+"""``btfstep dump``: the types of a file, as text, JSON, C, or the BTF itself."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ if TYPE_CHECKING:
 
     from btfstep.btf.view import Btf
 
-FORMAT = option("format", "f", "FORMAT", "raw (the default), c, or json")
+FORMAT = option("format", "f", "FORMAT", "raw (the default), c, json, or btf: the BTF itself, for other tools")
 PRETTY = option("pretty", "p", help="JSON with line breaks")
 OPTIONS = (FORMAT, PRETTY, OUTPUT, BASE, ROOT_ID, UNSORTED, JOBS, FEATURES, HELP)
-FORMATS = ("raw", "c", "json")
-USAGE = "btfstep dump [INPUT] [--format raw|c|json] [OPTION...]"
-ABOUT = "Prints the types of INPUT, which is what it is for 'btfstep vmlinux-h', as bpftool does.\n"
+BINARY = "btf"
+FORMATS = ("raw", "c", "json", BINARY)
+USAGE = "btfstep dump [INPUT] [--format raw|c|json|btf] [OPTION...]"
+ABOUT = "Prints the types of INPUT, which is what it is for 'btfstep vmlinux-h', as bpftool does, or writes its BTF.\n"
 
 
 def run(argv: Sequence[str]) -> int:
@@ -66,12 +67,17 @@ def run(argv: Sequence[str]) -> int:
             sort = False
     if pretty and form not in (None, "json"):
         raise UsageError(f"--pretty is for JSON, not for the format {form}")
+    if form == BINARY:
+        if ids or not sort:
+            raise UsageError("--root-id and --unsorted are for text, not for the format btf, which is always whole")
+        write(source.binary(), output)
+        return 0
     write(dump(source.open(), form or ("json" if pretty else "raw"), ids, pretty=pretty, sort=sort), output)
     return 0
 
 
 def dump(btf: Btf, form: str, ids: Sequence[int], *, pretty: bool, sort: bool) -> bytes:
-    """The text in one of FORMATS. Raises as the methods of Btf."""
+    """The text in one of FORMATS but the last. Raises as the methods of Btf."""
     if form == "c":
         return btf.header(sort=sort, root_ids=ids)
     if form == "json":

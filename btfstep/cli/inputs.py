@@ -36,6 +36,7 @@ class Input:
         self.base: str | None = None
         self.jobs: str | None = "1"
         self.feature_lists: list[str] = []
+        self._encoded: dict[str, bytes] = {}  # what DWARF was encoded to, by path
 
     def take(self, argument: Argument) -> bool:
         """Apply an argument, if it is about the input. Raises CommandLineError for a second one."""
@@ -71,6 +72,16 @@ class Input:
             return open_btf(self.path, base=self.base)
         return open_with(self.path, self.base, self._encode)
 
+    def binary(self) -> bytes:
+        """Its BTF as it is, once that has been read and checked. Raises as ``btfstep.open_btf``."""
+        from btfstep.btf.load import RUNNING_KERNEL, load_binary
+
+        path = RUNNING_KERNEL if self.path is None else self.path
+        self.open()
+        if path in self._encoded:
+            return self._encoded[path]
+        return load_binary(path)
+
     def _encode(self, path: str, base: BtfReader | None) -> bytes:
         from btfstep.encode.jobs import parse_jobs
         from btfstep.encode.open import encode_dwarf
@@ -80,7 +91,9 @@ class Input:
         choice = FeatureChoice()
         for text in self.feature_lists or ["default"]:
             choice.add_list(text)
-        return encode_dwarf(path, base, parse_jobs(self.jobs), EncodeSettings(features=choice.features()))
+        data = encode_dwarf(path, base, parse_jobs(self.jobs), EncodeSettings(features=choice.features()))
+        self._encoded[path] = data
+        return data
 
 
 def arguments(argv: Sequence[str], options: Sequence[Option]) -> Iterator[Argument]:
