@@ -12,6 +12,7 @@ from .constants import (
     EM_386,
     EM_AARCH64,
     EM_ARM,
+    EM_BPF,
     EM_LOONGARCH,
     EM_MIPS,
     EM_PPC,
@@ -41,6 +42,8 @@ OPERATIONS: dict[int, dict[int, tuple[int, ...]]] = {
     EM_ARM: {IGNORE: (0, 106), SET | 1: (8,), SET | 2: (5,), SET | 4: (2,)},
     EM_X86_64: {IGNORE: (0, 17, 21), SET | 1: (14,), SET | 2: (12,), SET | 4: (10, 11), SET | 8: (1,)},
     EM_AARCH64: {IGNORE: (0, 256, 1029), SET | 2: (259,), SET | 4: (258,), SET | 8: (257,)},
+    # 1 is a reference to code; LLVM before 13 used it and 10 for what are 2 and 3 now.
+    EM_BPF: {IGNORE: (0, 1), SET | 4: (3, 4, 10), SET | 8: (2,)},
     # Linkers of these two shorten code, so a distance in it is an addition and a subtraction.
     EM_RISCV: {
         IGNORE: (0, 8, 9),
@@ -141,6 +144,7 @@ _NAMES: dict[int, tuple[str, dict[int, str]]] = {
             104: "TLS_GD32 TLS_LDM32 TLS_LDO32 TLS_IE32 TLS_LE32",
         },
     ),
+    EM_BPF: ("R_BPF_", {0: "NONE 64_64 64_ABS64 64_ABS32 64_NODYLD32", 10: "64_32"}),
     EM_X86_64: (
         "R_X86_64_",
         {
