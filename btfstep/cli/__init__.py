@@ -22,6 +22,7 @@ SUBCOMMANDS = {
     "btf": "btfstep.cli.btf",
     "dump": "btfstep.cli.dump",
     "modules": "btfstep.cli.modules",
+    "uses": "btfstep.cli.uses",
     "vmlinux-h": "btfstep.cli.vmlinux_h",
 }
 

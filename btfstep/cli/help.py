@@ -13,6 +13,7 @@ USAGE = "Usage: btfstep -J [--btf_encode_detached=OUT] [-j[N]] [--btf_features=L
 OTHERS = (
     ("btfstep modules", "encode many modules against one base"),
     ("btfstep vmlinux-h", "write types as C"),
+    ("btfstep uses", "list what BPF objects use of a kernel, or stamp it"),
     ("btfstep dump", "print types"),
     ("btfstep btf dump", "the same, as bpftool spells it"),
 )
