@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Compile every ``btfstep/**/*.pyx`` to a C extension; pyproject.toml holds the rest."""
+"""Compile every ``btfstep/**/*.pyx`` to a C extension, and take ``kbuild/`` in; pyproject.toml holds the rest."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from Cython.Build import cythonize
-from setuptools import Extension, setup
+from setuptools import Extension, find_packages, setup
 from setuptools.command.build_ext import build_ext
 
 JOBS = os.cpu_count() or 1
@@ -37,6 +37,9 @@ def extensions() -> list[Extension]:
 
 
 setup(
+    packages=[*find_packages(include=["btfstep*"]), "btfstep.kbuild"],
+    # What other build systems include; 'btfstep kbuild' tells where it is.
+    package_dir={"btfstep.kbuild": "kbuild"},
     ext_modules=cythonize(extensions(), nthreads=JOBS, language_level=3, build_dir="build/cython"),
     cmdclass={"build_ext": ParallelBuildExt},
 )

@@ -21,7 +21,9 @@ EXIT_FAILURE = 1
 SUBCOMMANDS = {
     "btf": "btfstep.cli.btf",
     "dump": "btfstep.cli.dump",
+    "kbuild": "btfstep.cli.kbuild",
     "modules": "btfstep.cli.modules",
+    "ninja": "btfstep.cli.ninja",
     "uses": "btfstep.cli.uses",
     "vmlinux-h": "btfstep.cli.vmlinux_h",
 }

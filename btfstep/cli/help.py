@@ -16,6 +16,8 @@ OTHERS = (
     ("btfstep uses", "list what BPF objects use of a kernel, or stamp it"),
     ("btfstep dump", "print types"),
     ("btfstep btf dump", "the same, as bpftool spells it"),
+    ("btfstep ninja", "write a build.ninja for BPF programs and modules"),
+    ("btfstep kbuild", "print where the files are that Make, CMake, ... include"),
 )
 _WIDTH = 32
 
