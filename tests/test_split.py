@@ -94,6 +94,50 @@ def test_a_base_struct_is_another_type_where_it_would_have_to_change(kernel: Pat
     assert b"device" in own
 
 
+def test_what_the_base_declares_is_compared_as_each_unit_has_it(
+    build: Build, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """A struct that was merged with one of the base has declarations of its own, and those may be given a meaning."""
+    declared = "struct hidden; struct holder { struct hidden *hidden; };"
+    defined = "struct hidden { int known; }; struct holder { struct hidden *hidden; };"
+    # Used before they are defined, so that they are compared before what they refer to.
+    user = "struct user { struct holder *holder; };"
+    base = build(f"{declared} struct holder the_holder;", name="base")
+    assert main(["-J", "--btf_features=default", str(base)]) == 0
+    modules = []
+    for first, second in ((declared, defined), (defined, declared)):
+        (tmp_path / "u0.c").write_text(f"{user} {first} struct user u0;")
+        (tmp_path / "u1.c").write_text(f"{user} {second} struct user u1;")
+        modules.append(tmp_path / f"{len(modules)}.ko")
+        command = [tool("gcc"), "-g", "-r", "-nostdlib", "-o", modules[-1], "u0.c", "u1.c"]
+        subprocess.run(command, cwd=tmp_path, check=True)
+    encoded = [btfstep.encode(module, base=base) for module in modules]
+    for data in encoded:
+        split = BtfReader(data, BtfReader(read(base, ".BTF")))
+        assert [split.name(number) for number in range(split.start_id, split.total)].count(b"user") == 1
+    reference = request.getfixturevalue("reference")
+    for module, data in zip(modules, encoded, strict=True):
+        out = tmp_path / "reference.btf"
+        options = ["--btf_features=default", f"--btf_base={base}", f"--btf_encode_detached={out}"]
+        subprocess.run([reference, "-J", *options, module], check=True)
+        assert data == out.read_bytes()
+
+
+def test_a_base_that_differs_in_one_type_is_compared_once(build: Build, tmp_path: Path) -> None:
+    """Whatever reaches that type differs too, but not each of these has to find out anew."""
+    count = 3000
+    ring = [f"struct s{i} {{ struct s{(i + 1) % count} *next, *far; struct odd *odd; }};" for i in range(count)]
+    ring.append("struct s0 ring;")
+    path = build("struct odd { int a; }; " + " ".join(ring), "-fno-eliminate-unused-debug-types", name="base")
+    assert main(["-J", "--btf_features=default", str(path)]) == 0
+    (tmp_path / "odd.c").write_text("struct odd { long a; }; " + " ".join(ring))
+    module = tmp_path / "odd.ko"
+    command = [tool("gcc"), "-g", "-fno-eliminate-unused-debug-types", "-c", "-o", module, "odd.c"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    split = BtfReader(btfstep.encode(module, base=path), BtfReader(read(path, ".BTF")))
+    assert sum(split.name(number).startswith(b"s") for number in range(split.start_id, split.total)) == count
+
+
 def test_strings_of_the_base_are_not_repeated(kernel: Path, module: Path) -> None:
     base = BtfReader(read(kernel, ".BTF"))
     split = BtfReader(btfstep.encode(module, base=kernel), base)

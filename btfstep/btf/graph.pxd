@@ -13,7 +13,9 @@ so each pass can be run on one unit at a time:
    equals is kept, children before parents.
 
 `nodes` holds what passes 1 and 2 kept, and the references that pass 2 has to
-walk from there.  The unit at hand is appended behind them; when it is done
+walk from there; with a base, the unit's own of what was merged with the base,
+too, because declarations in it may be given a meaning, and those of the base
+not.  The unit at hand is appended behind them; when it is done
 what was found to be new moves down, and the rest is dropped.  `refs` holds
 what pass 3 kept.  A *key* names either: a node's number, or REF | a number in
 `refs`.
@@ -85,6 +87,12 @@ cdef struct Pair:
     uint32_t candidate
     uint32_t canonical
     uint32_t next  # child
+    bint followed  # a declaration was followed on the way here
+
+
+cdef struct Unequal:
+    uint64_t pair  # candidate << 32 | canonical; 0: an empty slot
+    uint32_t until  # the number of merges at which it may no longer be so; see `mark_unequal`
 
 
 cdef struct Step:
@@ -139,6 +147,10 @@ cdef class TypeGraph:
     cdef uint32_t nr_pairs, pairs_cap
     cdef Step *steps
     cdef uint32_t nr_steps, steps_cap
+    cdef Unequal *unequal  # pairs of the unit at hand that comparisons found unequal, in a hash table
+    cdef uint32_t nr_unequal, unequal_mask
+    cdef uint32_t merges  # comparisons that were accepted
+    cdef int failure  # of the last pair
     cdef uint64_t work  # left before a comparison gives up
     cdef bint adjusts_base  # the comparison at hand would give a meaning to a declaration of the base
     cdef uint64_t budget  # steps of comparisons that are left, over all units; see `spend`
@@ -214,6 +226,9 @@ cdef class TypeGraph:
     cdef void forget(self) noexcept nogil
     cdef int equivalent(self, uint32_t candidate, uint32_t canonical) noexcept nogil
     cdef int compare(self, uint32_t candidate, uint32_t canonical) noexcept nogil
+    cdef uint32_t find_unequal(self, uint64_t pair) noexcept nogil
+    cdef int mark_unequal(self) noexcept nogil
+    cdef int grow_unequal(self) noexcept nogil
     cdef bint identical(self, uint32_t a_id, uint32_t b_id, int depth) noexcept nogil
     cdef int spend(self, uint64_t steps) noexcept nogil
     cdef int accept(self) noexcept nogil

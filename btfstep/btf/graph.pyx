@@ -25,9 +25,22 @@ cdef enum:
     IDENTICAL_WORK = 1 << 24
     # Steps of all comparisons: so many, and so many for each type and row.
     # Kernels take a few for each; what runs out is made to take forever.
+    # Modules take up to a hundred times as many if their base is not quite
+    # the one that they were built for.
     FREE_STEPS = 1 << 24
-    STEPS_PER_TYPE = 256
-    STEPS_PER_ROW = 64
+    STEPS_PER_TYPE = 64
+    STEPS_PER_ROW = 16
+    BASE_FACTOR = 4
+    # Pairs that are known to be unequal: so many, and those of a unit are few.
+    MAX_UNEQUAL = 1 << 20
+    # What fails sooner is not worth to be remembered.
+    NOTABLE_STEPS = 64
+    FOREVER = 0xFFFFFFFF
+    # Why a comparison fails: for what two types are; the same, but what they
+    # are equal to may be equal; for what it assumed before.
+    UNEQUAL = 0
+    UNEQUAL_SO_FAR = 1
+    CONFLICT = 2
 
 
 cdef inline bint is_primitive(unsigned int kind) noexcept nogil:
@@ -104,10 +117,14 @@ cdef class TypeGraph:
         self.assumed_primitives = assumed_primitives
         self.name_int = strings.intern_bytes(b"int")
         self.primitive_mask = self.group_mask = self.ref_mask = (1 << 14) - 1
+        self.unequal_mask = (1 << 10) - 1
+        self.unequal = <Unequal *>calloc(<size_t>self.unequal_mask + 1, sizeof(Unequal))
         self.primitive_slots = <uint32_t *>calloc(<size_t>self.primitive_mask + 1, sizeof(uint32_t))
         self.group_slots = <uint32_t *>calloc(<size_t>self.group_mask + 1, sizeof(uint32_t))
         self.ref_slots = <uint32_t *>calloc(<size_t>self.ref_mask + 1, sizeof(uint32_t))
-        if not (self.primitive_slots and self.group_slots and self.ref_slots) or self.reserve_nodes(1) < 0:
+        if not (self.primitive_slots and self.group_slots and self.ref_slots and self.unequal):
+            raise MemoryError
+        if self.reserve_nodes(1) < 0:
             raise MemoryError
         memset(&self.nodes[0], 0, sizeof(Node))  # void
         self.positions[0] = 0
@@ -128,6 +145,7 @@ cdef class TypeGraph:
         free(self.assumed)
         free(self.touched)
         free(self.pairs)
+        free(self.unequal)
         free(self.steps)
         free(self.primitives)
         free(self.primitive_slots)
@@ -225,7 +243,7 @@ cdef class TypeGraph:
             self.nr_base_entries += 1
         self.nr_base_primitives = self.nr_primitives
         self.position = count
-        self.budget += <uint64_t>STEPS_PER_TYPE * count + <uint64_t>STEPS_PER_ROW * self.nr_rows
+        self.budget += BASE_FACTOR * (<uint64_t>STEPS_PER_TYPE * count + <uint64_t>STEPS_PER_ROW * self.nr_rows)
         return 0
 
     cdef int load_base_nodes(self, BtfReader base, const uint32_t *names) except -1:
@@ -364,6 +382,9 @@ cdef class TypeGraph:
         self.start = self.nr_nodes
         self.start_row = self.nr_rows
         self.start_candidates = self.nr_candidates
+        if self.nr_unequal:
+            memset(self.unequal, 0, (<size_t>self.unequal_mask + 1) * sizeof(Unequal))
+            self.nr_unequal = 0
         self.start_primitives = self.nr_primitives
         shift = self.start - 1
         if (
@@ -400,7 +421,9 @@ cdef class TypeGraph:
                 t.ref += shift
             self.append_node(self.position + 1 + i)
         self.nr_rows += r.nr_rows
-        self.budget += <uint64_t>STEPS_PER_TYPE * count + <uint64_t>STEPS_PER_ROW * r.nr_rows
+        self.budget += (BASE_FACTOR if self.nr_base else 1) * (
+            <uint64_t>STEPS_PER_TYPE * count + <uint64_t>STEPS_PER_ROW * r.nr_rows
+        )
         # All arrays of the output are indexed by one type: the first "int"
         # that comes along, or one that is made up for the first array.
         if self.index_type == 0 and r.int_type:
@@ -801,6 +824,7 @@ cdef class TypeGraph:
         cdef const Row *y
         cdef uint32_t i, count
         cdef int equal
+        cdef uint64_t before = self.budget
         self.forget()
         self.nr_pairs = 0
         equal = self.compare(candidate, canonical)
@@ -832,9 +856,70 @@ cdef class TypeGraph:
             elif equal == 2:
                 # One level down first; this pair now lies under a new one.
                 self.pairs[self.nr_pairs - 2].next = i
+            elif equal == 0 and before - self.budget > NOTABLE_STEPS:
+                return self.mark_unequal()
             else:
                 return equal
         return 1
+
+    cdef uint32_t find_unequal(self, uint64_t pair) noexcept nogil:
+        """The slot of a pair, empty if it was never found unequal."""
+        cdef uint32_t at = <uint32_t>mix(0, pair, self.strings.key) & self.unequal_mask
+        while self.unequal[at].pair and self.unequal[at].pair != pair:
+            at = (at + 1) & self.unequal_mask
+        return at
+
+    cdef int mark_unequal(self) noexcept nogil:
+        """The last comparison failed: so will others that reach the pairs which led there; 0, or -1 with `fault`.
+
+        One type that a module has otherwise than its base can be reached from
+        most others, each of which would walk there anew.  What the last pair
+        failed of stays so, but a comparison may come to pass by it: one where
+        a declaration was followed, once types further up were merged.
+        """
+        cdef uint32_t i = self.nr_pairs
+        cdef uint32_t until = FOREVER if self.failure == UNEQUAL else self.merges
+        cdef uint32_t at
+        cdef uint64_t pair
+        if self.failure == CONFLICT:
+            return 0
+        if self.spend(self.nr_pairs) < 0:
+            return -1
+        while i:
+            i -= 1
+            pair = <uint64_t>self.pairs[i].candidate << 32 | self.pairs[i].canonical
+            at = self.find_unequal(pair)
+            if self.unequal[at].pair == 0:
+                self.unequal[at].pair = pair
+                self.unequal[at].until = until
+                self.nr_unequal += 1
+                if <uint64_t>self.nr_unequal * 2 > self.unequal_mask and self.grow_unequal() < 0:
+                    return -1
+            elif self.unequal[at].until != FOREVER:
+                self.unequal[at].until = until
+            if self.pairs[i].followed:
+                until = self.merges
+        return 0
+
+    cdef int grow_unequal(self) noexcept nogil:
+        cdef Unequal *old = self.unequal
+        cdef uint32_t size = self.unequal_mask + 1
+        cdef uint32_t i
+        if size >= 2 * MAX_UNEQUAL:
+            # It is only there to save work.
+            memset(self.unequal, 0, <size_t>size * sizeof(Unequal))
+            self.nr_unequal = 0
+            return 0
+        self.unequal = <Unequal *>calloc(<size_t>size * 2, sizeof(Unequal))
+        if self.unequal == NULL:
+            self.unequal = old
+            return fail_memory(&self.fault)
+        self.unequal_mask = size * 2 - 1
+        for i in range(size):
+            if old[i].pair:
+                self.unequal[self.find_unequal(old[i].pair)] = old[i]
+        free(old)
+        return 0
 
     cdef int compare(self, uint32_t candidate, uint32_t canonical) noexcept nogil:
         """One pair: 0 or 1 where that is known at once, 2 when its children are next, -1 with `fault`."""
@@ -843,6 +928,9 @@ cdef class TypeGraph:
         cdef Pair *pair
         cdef uint32_t known, i
         cdef unsigned int kind, other
+        cdef bint followed = False
+        cdef const Unequal *found
+        self.failure = UNEQUAL
         # Along what refers to one type; structs and prototypes end the loop.
         while True:
             if self.spend(1) < 0:
@@ -854,6 +942,8 @@ cdef class TypeGraph:
                 known = self.resolve(canonical)
                 if info_kind(self.nodes[known].info) != BTF_KIND_FWD:
                     canonical = known
+                    followed = True
+                    self.failure = UNEQUAL_SO_FAR
             known = self.nodes[canonical].hypothesis
             if known != NONE:
                 # Compilers write some types twice in one unit.
@@ -861,6 +951,7 @@ cdef class TypeGraph:
                     return 1
                 self.work = IDENTICAL_WORK
                 i = self.identical(known, candidate, IDENTICAL_DEPTH)
+                self.failure = CONFLICT
                 return -1 if self.spend(IDENTICAL_WORK - self.work) < 0 else <int>i
             if reserve(<void **>&self.assumed, &self.assumed_cap, <uint64_t>self.nr_assumed + 1, sizeof(uint32_t)) < 0:
                 return fail_memory(&self.fault)
@@ -882,12 +973,21 @@ cdef class TypeGraph:
                     self.adjusts_base = True
                 return 1
             if is_enum(kind):
+                # One that is only declared is equal to both.
+                self.failure = UNEQUAL_SO_FAR
                 return is_enum_forward(a) or is_enum_forward(b) or self.same_primitive(a, b)
             if is_primitive(kind):
                 return self.same_primitive(a, b)
             if is_composite(kind):
                 if not self.alike(a, b):
                     return 0
+                if self.nr_unequal:
+                    found = &self.unequal[self.find_unequal(<uint64_t>candidate << 32 | canonical)]
+                    if found.pair and found.until == FOREVER:
+                        return 0
+                    if found.pair and found.until == self.merges:
+                        self.failure = UNEQUAL_SO_FAR
+                        return 0
                 break
             if kind == BTF_KIND_ARRAY:
                 if a.extra != b.extra:
@@ -909,6 +1009,7 @@ cdef class TypeGraph:
         pair.candidate = candidate
         pair.canonical = canonical
         pair.next = 0
+        pair.followed = followed
         return 2
 
     cdef bint identical(self, uint32_t a_id, uint32_t b_id, int depth) noexcept nogil:
@@ -980,6 +1081,7 @@ cdef class TypeGraph:
         """The last comparison succeeded: make its hypotheses facts."""
         cdef uint32_t i, canonical, target
         cdef unsigned int kind, other
+        self.merges += 1
         for i in range(self.nr_assumed):
             target = self.resolve(self.nodes[self.assumed[i]].hypothesis)
             canonical = self.resolve(self.assumed[i])
@@ -1010,13 +1112,19 @@ cdef class TypeGraph:
         return self.forward[node - self.start] if self.start and node >= self.start else node
 
     cdef int mark(self, uint32_t node) noexcept nogil:
-        """A node that stays refers to this one: keep it too if comparisons have to see it as it is."""
+        """A node that stays refers to this one: keep it too if comparisons have to see it as it is.
+
+        What a struct of the unit was merged with will do for it, but not if
+        that is of the base: there, what the unit only declares is not to be
+        given a meaning (see `compare`).
+        """
         cdef const Node *t = &self.nodes[node]
+        cdef unsigned int kind = info_kind(t.info)
         if node < self.start or self.forward[node - self.start]:
             return 0
-        if is_enum_forward(t):
+        if is_enum_forward(t) or (self.nr_base and kind == BTF_KIND_FWD):
             self.forward[node - self.start] = 1
-        elif is_reference(info_kind(t.info)):
+        elif is_reference(kind) or (self.nr_base and (is_composite(kind) or kind == BTF_KIND_TYPEDEF)):
             self.forward[node - self.start] = 1
             if reserve(<void **>&self.steps, &self.steps_cap, <uint64_t>self.nr_steps + 1, sizeof(Step)) < 0:
                 return fail_memory(&self.fault)
@@ -1050,9 +1158,10 @@ cdef class TypeGraph:
         while self.nr_steps:
             self.nr_steps -= 1
             t = &self.nodes[self.steps[self.nr_steps].node]
-            if self.mark(t.ref) < 0:
+            kind = info_kind(t.info)
+            if not is_composite(kind) and self.mark(t.ref) < 0:
                 return -1
-            if info_kind(t.info) == BTF_KIND_FUNC_PROTO:
+            if is_composite(kind) or kind == BTF_KIND_FUNC_PROTO:
                 for i in range(info_vlen(t.info)):
                     if self.mark(self.rows[t.extra + i].type) < 0:
                         return -1
@@ -1078,7 +1187,7 @@ cdef class TypeGraph:
             if self.forward[i]:
                 kept += 1
             t = &self.nodes[node]
-            if self.forward[i] and (is_reference(info_kind(t.info)) or is_enum_forward(t)):
+            if self.forward[i]:
                 self.stay[i] = self.forward[i]
             else:
                 self.stay[i] = self.moved(self.resolve(node))
