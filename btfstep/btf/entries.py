@@ -24,7 +24,8 @@ QUALIFIERS = frozenset(KINDS.index(kind) for kind in ("VOLATILE", "CONST", "REST
 _ALIASES = QUALIFIERS | {TYPEDEF, FUNC, VAR, KINDS.index("DECL_TAG")}
 _WHOLE = frozenset((STRUCT, UNION))
 _ENUMS = frozenset((ENUM, ENUM64))
-_CHAIN_MAX = 1024
+_NAMED = _ENUMS | {TYPEDEF, KINDS.index("INT"), KINDS.index("FLOAT")}
+_CHAIN_MAX = 100
 
 
 def kind_word(reader: BtfReader, type_id: int) -> str:
@@ -42,37 +43,26 @@ def entry_name(reader: BtfReader, type_id: int) -> str:
     return _text(name)
 
 
-def embedded(reader: BtfReader, type_id: int) -> Iterator[int]:
-    """The entries that a type holds by value: typedefs, enumerations, named structs and unions, each once.
-
-    What it only points to is not among them, nor what those entries hold in turn.
-    """
-    seen = {type_id}
-    todo = list(_parts(reader, type_id))
-    while todo:
-        part = todo.pop()
-        if part in seen:
-            continue
-        seen.add(part)
-        kind = reader.kind(part)
-        if kind == TYPEDEF or kind in _ENUMS or (kind in _WHOLE and reader.name(part)):
-            yield part
-        else:
-            todo.extend(_parts(reader, part))
-
-
 def closure(reader: BtfReader, roots: Iterable[int]) -> dict[int, int]:
-    """All entries that `roots` hold by value, directly or not: from the entry's id to that of what holds it."""
+    """The entries that `roots` hold by value, directly or not: from the entry's id to that of an entry that holds it.
+
+    Those are numbers, typedefs, enumerations, and named structs and unions; what is only pointed to is not among them.
+    """
     held: dict[int, int] = {}
-    todo = list(roots)
-    seen = set(todo)
+    todo = [(root, root) for root in roots]
+    seen = {root for root, _ in todo}
     while todo:
-        holder = todo.pop()
-        for part in embedded(reader, holder):
-            if part not in seen:
-                seen.add(part)
+        type_id, holder = todo.pop()
+        for part in _parts(reader, type_id):
+            if part in seen:
+                continue
+            seen.add(part)
+            kind = reader.kind(part)
+            if kind in _NAMED or (kind in _WHOLE and reader.name(part)):
                 held[part] = holder
-                todo.append(part)
+                todo.append((part, part))
+            else:
+                todo.append((part, holder))
     return held
 
 

@@ -168,7 +168,7 @@ cdef class Signer:
                 self.known[id] = self.named(BTF_KIND_ENUM64, record[RECORD])
             else:
                 self.known[id] = self.named(BTF_KIND_ENUM, record[0])
-        elif kind in (BTF_KIND_TYPEDEF, BTF_KIND_FUNC, BTF_KIND_VAR) or (
+        elif kind in (BTF_KIND_TYPEDEF, BTF_KIND_INT, BTF_KIND_FLOAT, BTF_KIND_FUNC, BTF_KIND_VAR) or (
             kind in (BTF_KIND_STRUCT, BTF_KIND_UNION) and self.btf.string(record[0])[0] != 0
         ):
             self.known[id] = self.named(kind, record[0])

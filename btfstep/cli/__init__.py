@@ -20,6 +20,7 @@ EXIT_FAILURE = 1
 # The first argument, and the module whose run() gets the others. Anything else is for pahole's command line.
 SUBCOMMANDS = {
     "btf": "btfstep.cli.btf",
+    "diff": "btfstep.cli.diff",
     "dump": "btfstep.cli.dump",
     "kbuild": "btfstep.cli.kbuild",
     "modules": "btfstep.cli.modules",
@@ -57,8 +58,8 @@ def main(argv: list[str] | None = None) -> int:
         return _die_of_interrupt()
     except BrokenPipeError:
         return _reader_is_gone()
-    except MemoryError:
-        return _complain("out of memory")
+    except MemoryError as error:
+        return _complain("out of memory", getattr(error, "exit_status", EXIT_FAILURE))
     except Exception as error:
         return _complain(describe(error), getattr(error, "exit_status", EXIT_FAILURE))
 

@@ -14,6 +14,7 @@ OTHERS = (
     ("btfstep modules", "encode many modules against one base"),
     ("btfstep vmlinux-h", "write types as C"),
     ("btfstep uses", "list what BPF objects use of a kernel, or stamp it"),
+    ("btfstep diff", "compare the types of two files"),
     ("btfstep dump", "print types"),
     ("btfstep btf dump", "the same, as bpftool spells it"),
     ("btfstep ninja", "write a build.ninja for BPF programs and modules"),
