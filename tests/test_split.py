@@ -104,12 +104,12 @@ def test_what_the_base_declares_is_compared_as_each_unit_has_it(
     user = "struct user { struct holder *holder; };"
     base = build(f"{declared} struct holder the_holder;", name="base")
     assert main(["-J", "--btf_features=default", str(base)]) == 0
-    modules = []
+    modules: list[Path] = []
     for first, second in ((declared, defined), (defined, declared)):
         (tmp_path / "u0.c").write_text(f"{user} {first} struct user u0;")
         (tmp_path / "u1.c").write_text(f"{user} {second} struct user u1;")
         modules.append(tmp_path / f"{len(modules)}.ko")
-        command = [tool("gcc"), "-g", "-r", "-nostdlib", "-o", modules[-1], "u0.c", "u1.c"]
+        command = [tool("gcc"), "-g", "-r", "-nostdlib", "-o", str(modules[-1]), "u0.c", "u1.c"]
         subprocess.run(command, cwd=tmp_path, check=True)
     encoded = [btfstep.encode(module, base=base) for module in modules]
     for data in encoded:
@@ -132,7 +132,7 @@ def test_a_base_that_differs_in_one_type_is_compared_once(build: Build, tmp_path
     assert main(["-J", "--btf_features=default", str(path)]) == 0
     (tmp_path / "odd.c").write_text("struct odd { long a; }; " + " ".join(ring))
     module = tmp_path / "odd.ko"
-    command = [tool("gcc"), "-g", "-fno-eliminate-unused-debug-types", "-c", "-o", module, "odd.c"]
+    command = [tool("gcc"), "-g", "-fno-eliminate-unused-debug-types", "-c", "-o", str(module), "odd.c"]
     subprocess.run(command, cwd=tmp_path, check=True)
     split = BtfReader(btfstep.encode(module, base=path), BtfReader(read(path, ".BTF")))
     assert sum(split.name(number).startswith(b"s") for number in range(split.start_id, split.total)) == count

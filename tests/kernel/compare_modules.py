@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Compare real modules' BTF with the reference's: ``python -m tests.kernel.compare_modules --base VMLINUX MODULES...``.
 
-MODULES are files or directories of them; they are copied, never changed. Each is encoded detached and in place, with
-and without ``distilled_base``, with ``-j1`` and ``-j4``, by calls of its own and by ``btfstep modules``; all of that
-has to be what the reference makes, and no other section may change. The reference is bin/pahole in the directory that
-``--reference`` or $BTFSTEP_REFERENCE names. Takes a second or two for each module. Ends with status 1 and a line for
-each difference if there is one.
+MODULES are files or directories of them; they are copied, never changed. ``btfstep modules`` encodes all of them, in
+place and detached, with and without ``distilled_base``, with ``-j1`` and ``-j4``; calls of its own do the same for each
+(``--alone N``: each Nth). All of that has to be what the reference makes in place and detached, and no other section
+may change. The reference is bin/pahole in the directory that ``--reference`` or $BTFSTEP_REFERENCE names. Takes some
+seconds for each module. Ends with status 1, and a line for each difference, if there is one.
 
 With ``--bpftool`` and ``--resolve-btfids`` these programs have to read what btfstep made, too: ``bpftool btf dump file
 FILE -B VMLINUX`` and ``resolve_btfids -b VMLINUX FILE``.
@@ -16,11 +16,10 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -84,36 +83,62 @@ class Comparison:
             print(f"{command[0]} ended with {done.returncode}: {done.stderr.decode(errors='replace')[-300:]}")
         return done.returncode == 0
 
-    def module(self, module: Path, directory: Path) -> None:
-        """Compare one module, encoded by calls of its own."""
-        theirs, ours = directory / "theirs.ko", directory / "ours.ko"
+    def copy(self, module: Path, to: Path) -> None:
+        """Copy a module as it was before it got its BTF."""
+        if not self.run("objcopy", "--remove-section=.BTF", "--remove-section=.BTF.base", module, to):
+            raise SystemExit(f"cannot copy {module}")
+
+    def options(self, features: str) -> tuple[str, ...]:
+        return (*FLAGS, features, f"--btf_base={self.base}")
+
+    def reference(self, module: Path, directory: Path) -> None:
+        """Let the reference encode a module in place."""
         for features in (PLAIN, DISTILLED):
-            name = f"{module.name}{' distilled' if features is DISTILLED else ''}"
-            common = (*FLAGS, features, f"--btf_base={self.base}")
-            shutil.copyfile(module, theirs)
-            # What a module has from before would show through; the reference never removes it.
-            self.run("objcopy", "--remove-section=.BTF", "--remove-section=.BTF.base", theirs)
-            shutil.copyfile(theirs, ours)
+            theirs = directory / "theirs.ko"
+            self.copy(module, theirs)
+            self.run(self.pahole, *self.options(features), theirs)
+            self.expected[module, features] = sections(theirs)[0]
+            if not self.expected[module, features]:
+                print(f"{module.name}: the reference makes nothing of it")
+
+    def alone(self, module: Path, directory: Path) -> None:
+        """Compare one module, encoded by calls of its own."""
+        out = directory / "out.btf"
+        self.run(self.pahole, *self.options(PLAIN), f"--btf_encode_detached={out}", module)
+        raw = taken(out)
+        self.expect(f"{module.name}, the reference's detached BTF", raw, self.expected[module, PLAIN].get(".BTF"))
+        for features in (PLAIN, DISTILLED):
+            name = f"{module.name}, alone{' distilled' if features is DISTILLED else ''}"
+            ours = directory / "ours.ko"
+            self.copy(module, ours)
             _, others = sections(ours)
-            self.run(self.pahole, *common, theirs)
-            expected = sections(theirs)[0]
-            if not expected:
-                print(f"{name}: the reference makes nothing of it")
-            self.expected[module, features] = expected
-            self.run(*BTFSTEP, *common, "-j4", "--no-record", ours)
+            self.run(*BTFSTEP, *self.options(features), "-j4", "--no-record", ours)
             found, unchanged = sections(ours)
-            self.expect(f"{name}, in place", found, expected)
+            self.expect(f"{name}, in place", found, self.expected[module, features])
             self.expect(f"{name}, other sections", unchanged, others)
-            self.read(name, ours)
-            out = directory / "theirs.btf"
-            out.unlink(missing_ok=True)
-            self.run(self.pahole, *common, f"--btf_encode_detached={out}", module)
-            raw = digest(out.read_bytes()) if out.exists() else None
             for jobs in ("-j1", "-j4"):
-                out = directory / "ours.btf"
-                out.unlink(missing_ok=True)
-                self.run(*BTFSTEP, *common, jobs, "--no-record", f"--btf_encode_detached={out}", module)
-                self.expect(f"{name}, detached {jobs}", digest(out.read_bytes()) if out.exists() else None, raw)
+                # As in the reference, there is no place for a distilled base.
+                options = (*self.options(features), jobs, "--no-record", f"--btf_encode_detached={out}")
+                self.run(*BTFSTEP, *options, module)
+                self.expect(f"{name}, detached {jobs}", taken(out), raw)
+
+    def together(self, modules: Sequence[Path], directory: Path, features: str, jobs: str) -> None:
+        """Compare all modules, encoded by one call."""
+        copies = {module: directory / f"{number}.ko" for number, module in enumerate(modules)}
+        for module, copy in copies.items():
+            self.copy(module, copy)
+        names = directory / "modules.order"
+        names.write_text("".join(f"{copy}\n" for copy in copies.values()))
+        command = (*BTFSTEP, "modules", *self.options(features), jobs, "--no-record", f"@{names}")
+        what = f"by btfstep modules {jobs}{' distilled' if features is DISTILLED else ''}"
+        self.expect(f"detached status {what}", self.run(*command, "--btf_encode_detached=%.btf"), True)
+        self.expect(f"status {what}", self.run(*command), True)
+        for module, copy in copies.items():
+            raw = taken(copy.with_name(f"{copy.name}.btf"))
+            self.expect(f"{module.name}, detached {what}", raw, self.expected[module, PLAIN].get(".BTF"))
+            self.expect(f"{module.name}, {what}", sections(copy)[0], self.expected[module, features])
+            if jobs == "-j4":
+                self.read(f"{module.name}, {what}", copy)
 
     def read(self, name: str, module: Path) -> None:
         """Let the kernel's other tools read what btfstep made."""
@@ -124,21 +149,14 @@ class Comparison:
             done = self.run(self.resolve_btfids, "-b", self.base, module)
             self.expect(f"{name}, read by resolve_btfids", done, True)
 
-    def together(self, modules: Sequence[Path], directory: Path, features: str, jobs: str) -> None:
-        """Compare all modules, encoded by one call."""
-        copies = []
-        for number, module in enumerate(modules):
-            copies.append(directory / f"{number}.ko")
-            shutil.copyfile(module, copies[-1])
-            self.run("objcopy", "--remove-section=.BTF", "--remove-section=.BTF.base", copies[-1])
-        names = directory / "modules.order"
-        names.write_text("".join(f"{copy}\n" for copy in copies))
-        command = (*BTFSTEP, "modules", f"--base={self.base}", *FLAGS, features, jobs, "--no-record", f"@{names}")
-        self.expect(f"status of btfstep modules {jobs}", self.run(*command), True)
-        for module, copy in zip(modules, copies, strict=True):
-            what = f"{module.name}, by btfstep modules {jobs}{' distilled' if features is DISTILLED else ''}"
-            self.expect(what, sections(copy)[0], self.expected[module, features])
-            copy.unlink()
+
+def taken(path: Path) -> str | None:
+    """The digest of a file, which is then removed; None if there is none."""
+    if not path.exists():
+        return None
+    result = digest(path.read_bytes())
+    path.unlink()
+    return result
 
 
 def modules_in(paths: Sequence[Path]) -> Iterator[Path]:
@@ -155,6 +173,7 @@ def main() -> int:
     parser.add_argument("--reference", type=Path, default=os.environ.get("BTFSTEP_REFERENCE"), help="has bin/pahole")
     parser.add_argument("--bpftool", type=Path)
     parser.add_argument("--resolve-btfids", type=Path)
+    parser.add_argument("--alone", type=int, default=1, metavar="N", help="calls of its own for each Nth module")
     parser.add_argument("-j", "--jobs", type=int, default=2, help="modules at once")
     parser.add_argument("--scratch", type=Path, help="where to put copies (as large as the modules together)")
     parser.add_argument("modules", type=Path, nargs="+")
@@ -166,16 +185,20 @@ def main() -> int:
         arguments.base, arguments.reference / "bin" / "pahole", arguments.bpftool, arguments.resolve_btfids
     )
 
-    def one(module: Path) -> None:
-        with tempfile.TemporaryDirectory(dir=arguments.scratch) as directory:
-            comparison.module(module, Path(directory))
+    def each(work: Callable[[Path, Path], None], some: Sequence[Path]) -> None:
+        def one(module: Path) -> None:
+            with tempfile.TemporaryDirectory(dir=arguments.scratch) as directory:
+                work(module, Path(directory))
 
-    with ThreadPoolExecutor(arguments.jobs) as pool:
-        list(pool.map(one, modules))
+        with ThreadPoolExecutor(arguments.jobs) as pool:
+            list(pool.map(one, some))
+
+    each(comparison.reference, modules)
     for features in (PLAIN, DISTILLED):
         for jobs in ("-j1", "-j4"):
             with tempfile.TemporaryDirectory(dir=arguments.scratch) as together:
                 comparison.together(modules, Path(together), features, jobs)
+    each(comparison.alone, modules[:: arguments.alone])
     print(f"{len(modules)} modules, {comparison.compared} comparisons, {len(comparison.differences)} differences")
     return 1 if comparison.differences else 0
 
