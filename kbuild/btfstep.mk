@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# BPF programs in a project that is built with GNU make (3.81 or newer):
+# BPF programs in a project that is built with GNU make (3.82 or newer):
 #
 #   BTFSTEP_KERNEL  := path/to/vmlinux
 #   BTFSTEP_SOURCES := prog.bpf.c ...
