@@ -29,7 +29,7 @@ mount -t sysfs sysfs /sys
 dmesg -n 1
 echo "## vmlinux $(sha256sum < /sys/kernel/btf/vmlinux)"
 for module in $(cat /modules); do
-	modprobe $module || echo "## failed $module"
+	error=$(modprobe $module 2>&1) || echo "## failed $module: $error"
 done
 for module in /sys/kernel/btf/*; do
 	echo "## btf ${module##*/} $(sha256sum < $module)"
@@ -47,6 +47,7 @@ def initramfs(tree: Tree, pahole: Path, directory: Path) -> Path:
     for folder in ("bin", "proc", "sys", "dev"):
         (root / folder).mkdir(parents=True)
     shutil.copy("/bin/busybox", root / "bin/busybox")
+    (root / "sbin").symlink_to("bin")  # the kernel calls /sbin/modprobe
     tree.make("modules_install", pahole=pahole, INSTALL_MOD_PATH=str(root), INSTALL_MOD_STRIP="1")
     (root / "modules").write_text("".join(f"{module.stem}\n" for module in tree.modules()))
     init = root / "init"
