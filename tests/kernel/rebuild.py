@@ -82,8 +82,8 @@ def timed_make(tree: Tree, pahole: Path) -> Run:
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     steps: dict[str, int] = {}
     for line in output.splitlines():
-        if found := re.match(r"  ([A-Z]+(?: \[M\])?)\s+\S*?(\.ko(?:\.linked)?|\.tmp_vmlinux1\S*|)(?: \(\w+\))?$", line):
-            kind = found[1] if found[2] else ""
+        if found := re.fullmatch(r"  ([A-Z]+)(?: \[M\])? +\S+\.ko(?:\.linked)?( \(unchanged\))?", line):
+            kind = found[1] + (found[2] or "")
             steps[kind] = steps.get(kind, 0) + 1
     return Run(wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, steps)
 
@@ -95,13 +95,15 @@ def patched(source: Path, patches: list[Path]) -> Iterator[None]:
     try:
         for patch in patches:
             with patch.open() as stream:
-                subprocess.run(["patch", "-p1", "-s"], cwd=source, stdin=stream, check=True)
+                subprocess.run(["patch", "-p1", "-s", "--no-backup-if-mismatch"], cwd=source, stdin=stream, check=True)
             done.append(patch)
         yield
     finally:
         for patch in reversed(done):
             with patch.open() as stream:
-                subprocess.run(["patch", "-p1", "-s", "-R"], cwd=source, stdin=stream, check=True)
+                subprocess.run(
+                    ["patch", "-p1", "-s", "-R", "--no-backup-if-mismatch"], cwd=source, stdin=stream, check=True
+                )
 
 
 def turn(tree: Tree, pahole: Path, number: int) -> dict[str, Run]:
@@ -131,7 +133,7 @@ def report(taken: dict[str, list[dict[str, Run]]]) -> None:
             runs = [one[change.title] for one in turns]
             wall = statistics.median(run.wall for run in runs)
             processor = statistics.median(run.processor for run in runs)
-            steps = ", ".join(f"{count} {kind}" for kind, count in sorted(runs[-1].steps.items()) if kind)
+            steps = ", ".join(f"{count} {kind}" for kind, count in sorted(runs[-1].steps.items()))
             cells.append(f"{wall:.1f} s, {processor:.1f} s of processors; {steps or 'no module'}")
         print(f"| {change.title} | {' | '.join(cells)} |")
 
@@ -149,6 +151,9 @@ def main() -> int:
     parser.add_argument("--work", type=Path, required=True, help="where sources and objects go")
     parser.add_argument("--btfstep", type=Path, help="the btfstep (default: beside this python)")
     parser.add_argument("--pahole", type=Path, required=True)
+    parser.add_argument(
+        "--each", action="store_true", help="measure also with the first patch alone, the first two, ..."
+    )
     parser.add_argument("--rounds", type=int, default=3, metavar="N")
     parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count() or 1, metavar="N")
     arguments = parser.parse_args()
@@ -165,13 +170,20 @@ def main() -> int:
     tree = Tree(source, work / f"{source.name}-first", jobs=arguments.jobs)
     if not (tree.objects / ".config").exists():
         tree.configure(btfstep)
-    taken: dict[str, list[dict[str, Run]]] = {"pahole": [], "btfstep": [], "btfstep, with the patches": []}
+    ways = [("pahole", arguments.pahole, 0), ("btfstep", btfstep, 0)]
+    for count in range(1 if arguments.each else len(patches), len(patches) + 1):
+        ways.append((f"btfstep, {count} patches", btfstep, count))
+    taken: dict[str, list[dict[str, Run]]] = {title: [] for title, _, _ in ways}
     for number in range(1, arguments.rounds + 1):
-        for title, turns in taken.items():
-            with patched(source, patches if "patches" in title else []):
-                turns.append(turn(tree, arguments.pahole if title == "pahole" else btfstep, number))
-            last = {change: f"{run.wall:.1f} s {run.steps}" for change, run in turns[-1].items()}
-            print(f"round {number}, {title}: {last}", flush=True)
+        for title, program, count in ways:
+            with patched(source, patches[:count]):
+                runs = turn(tree, program, number)
+            taken[title].append(runs)
+            for change, run in runs.items():
+                print(
+                    f"round {number}, {title}, {change}: {run.wall:.1f} s, {run.processor:.1f} s, {run.steps}",
+                    flush=True,
+                )
     report(taken)
     return 0
 
