@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import struct
 import subprocess
 import tarfile
 from collections.abc import Iterable
@@ -16,6 +17,9 @@ from elftools.elf.elffile import ELFFile
 HERE = Path(__file__).resolve().parent
 CONFIG = HERE / "small.config"
 PATCHES = HERE.parent.parent / "kbuild" / "patches"
+
+# By file, and by name of section.
+Sections = dict[str, dict[str, bytes]]
 
 # To build a kernel, and to boot it.
 PACKAGES = [
@@ -107,7 +111,7 @@ class Tree:
         """What is removed to have the same objects linked anew: vmlinux, by its names, and the modules."""
         return [self.objects / name for name in ("vmlinux", "vmlinux.unstripped")] + self.modules()
 
-    def sections(self) -> dict[str, dict[str, bytes]]:
+    def sections(self) -> Sections:
         """What vmlinux and the modules hold of BTF and of ids in it, by file and section."""
         files = [self.objects / "vmlinux", *self.modules()]
         return {str(file.relative_to(self.objects)): btf_sections(file) for file in files}
@@ -119,3 +123,10 @@ def btf_sections(file: Path) -> dict[str, bytes]:
         image = ELFFile(stream)
         found = {name: image.get_section_by_name(name) for name in (".BTF", ".BTF.base", ".BTF_ids")}
         return {name: section.data() for name, section in found.items() if section is not None}
+
+
+def types_and_strings(btf: bytes) -> tuple[bytes, bytes]:
+    """The part of a BTF that is there whether or not it has a layout section."""
+    header, type_offset, type_size, string_offset, string_size = struct.unpack_from("<5I", btf, 4)
+    types, strings = header + type_offset, header + string_offset
+    return btf[types : types + type_size], btf[strings : strings + string_size]
