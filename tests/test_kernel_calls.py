@@ -121,3 +121,14 @@ def test_the_bytes_are_those_of_the_reference(
     if "layout" not in known.stdout:  # it depends on the reference's libbpf, and is ignored then
         flags = flags.replace("--btf_features=layout", "")
     assert form([sys.executable, "-m", "btfstep"], tree, flags.split()) == theirs
+
+
+def test_configuration_with_the_patches_asks_for_the_command_that_takes_all_modules(pahole: list[str]) -> None:
+    """PAHOLE_HAS_MODULES, in the patch that encodes the BTF of all modules in one call."""
+    patches = sorted((Path(__file__).parent.parent / "kbuild" / "patches").glob("*/*-in-one-call.patch"))
+    assert patches
+    done = subprocess.run([*pahole, "modules", "--help"], capture_output=True, text=True)
+    for patch in patches:
+        probe = re.search(r"\$\(PAHOLE\) modules --help \| grep -q '(.*)'\)", patch.read_text())
+        assert probe is not None
+        assert (probe[1] in done.stdout) == (pahole[-1] == "btfstep")
