@@ -52,24 +52,26 @@ btfstep-say = @$(if $(findstring s,$(firstword -$(MAKEFLAGS))),:,printf '  %-8s 
 btfstep-quiet := @
 endif
 
-# What was looked at is looked at again if it is gone, or if it is of another kernel.
-btfstep-force-without = $(if $(wildcard $(1)),,btfstep-force)
-btfstep-kernel-was := $(shell cat $(BTFSTEP_BTF).checked 2>/dev/null)
+# $(call btfstep-force-unless,FILE,SETTING): a prerequisite that has FILE made anew if it is gone, or was made with another
+# setting, which is what FILE.checked holds: another kernel may be older than all that was made of this one.
+btfstep-differ = $(subst x$(1)x,,x$(2)x)$(subst x$(2)x,,x$(1)x)
+btfstep-force-unless = $(if $(wildcard $(1)),$(if $(call btfstep-differ,$(strip $(2)),$(strip \
+	$(shell cat $(1).checked 2>/dev/null))),btfstep-force),btfstep-force)
+btfstep-echo = printf '%s\n' '$(subst ','\'',$(strip $(1)))'
 
-$(BTFSTEP_BTF).checked: $(BTFSTEP_KERNEL) $(call btfstep-force-without,$(BTFSTEP_BTF)) \
-		$(if $(filter-out $(btfstep-kernel-was),$(BTFSTEP_KERNEL)),btfstep-force)
+$(BTFSTEP_BTF).checked: $(BTFSTEP_KERNEL) $(call btfstep-force-unless,$(BTFSTEP_BTF),$(BTFSTEP_KERNEL))
 	$(call btfstep-say,BTF,$(BTFSTEP_BTF))
 	$(btfstep-quiet)mkdir -p $(@D)
 	$(btfstep-quiet)$(BTFSTEP) dump $(BTFSTEP_KERNEL) --format btf -j -o $(BTFSTEP_BTF)
-	$(btfstep-quiet)echo $(BTFSTEP_KERNEL) >$@
+	$(btfstep-quiet)$(call btfstep-echo,$(BTFSTEP_KERNEL)) >$@
 
 $(BTFSTEP_BTF): $(BTFSTEP_BTF).checked ;
 
-$(BTFSTEP_HEADER).checked: $(BTFSTEP_BTF) $(call btfstep-force-without,$(BTFSTEP_HEADER))
+$(BTFSTEP_HEADER).checked: $(BTFSTEP_BTF) $(call btfstep-force-unless,$(BTFSTEP_HEADER),$(BTFSTEP_HEADER_FLAGS))
 	$(call btfstep-say,HEADER,$(BTFSTEP_HEADER))
 	$(btfstep-quiet)mkdir -p $(@D)
 	$(btfstep-quiet)$(BTFSTEP) vmlinux-h $(BTFSTEP_BTF) $(BTFSTEP_HEADER_FLAGS) -o $(BTFSTEP_HEADER)
-	$(btfstep-quiet)touch $@
+	$(btfstep-quiet)$(call btfstep-echo,$(BTFSTEP_HEADER_FLAGS)) >$@
 
 $(BTFSTEP_HEADER): $(BTFSTEP_HEADER).checked ;
 

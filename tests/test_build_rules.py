@@ -388,6 +388,19 @@ def test_make_is_told_of_another_kernel_by_its_name(start: Start) -> None:
     assert project.build() == project.names
 
 
+def test_make_is_told_of_other_types_for_the_header(start: Start) -> None:
+    project = start(Make, 2)
+    header = project.folder / "build/include/vmlinux.h"
+    only = "BTFSTEP_HEADER_FLAGS=--only 'own*'"
+    project.build(only + " --only work0", "BTFSTEP_BPFTOOL=", "build/include/vmlinux.h")
+    assert "struct shared {" not in header.read_text()
+    assert project.build(only + " --only shared", "BTFSTEP_BPFTOOL=") == project.names
+    assert "struct shared {" in header.read_text()
+    assert project.build(only + " --only shared", "BTFSTEP_BPFTOOL=") == []
+    # The objects have what they use already.
+    assert project.build() == []
+
+
 def test_make_prints_a_line_for_each_step_and_none_if_silent(start: Start) -> None:
     project = start(Make, 1)
     lines = project.run().splitlines()
