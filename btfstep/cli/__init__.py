@@ -70,12 +70,17 @@ def _answer(line: str) -> int:
     return 0
 
 
-def _complain(line: str, status: int = EXIT_FAILURE) -> int:
+def warn(line: str) -> None:
+    """Print a line on standard error, if there is anybody to read it."""
     try:
         sys.stderr.write(f"btfstep: {line}\n")
         sys.stderr.flush()
     except OSError:
-        pass  # nobody is listening; the status still tells
+        pass
+
+
+def _complain(line: str, status: int = EXIT_FAILURE) -> int:
+    warn(line)
     return status
 
 

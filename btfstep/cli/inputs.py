@@ -11,7 +11,7 @@ from btfstep.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from btfstep.btf.reader import BtfReader
     from btfstep.btf.view import Btf
@@ -23,6 +23,7 @@ FEATURES = option("btf_features", metavar="LIST", help="what to encode of DWARF 
 ROOT_ID = option("root-id", metavar="N", help="only type N and what it needs; may be repeated")
 UNSORTED = option("unsorted", help="in the order of type ids, not of names")
 OUTPUT = option("output", "o", "FILE", "write to FILE, unless it holds the same already")
+EXPLAIN = option("explain", help="say on standard error why FILE was written, or why not")
 HELP = option("help", "h", help="this text")
 
 ROOT_IDS_MAX = 16
@@ -132,15 +133,27 @@ def add_id(ids: list[int], text: str) -> None:
     ids.append(type_id)
 
 
-def write(data: bytes, output: str | None) -> None:
-    """Write to a file if it changes by that, or to standard output. Raises BtfstepError, OSError."""
+def write(data: bytes, output: str | None, about: Callable[[bytes, bytes], str] | None = None) -> None:
+    """Write to a file if it changes by that, or to standard output. Raises BtfstepError, OSError.
+
+    With `about`, which says what is different between the old contents and the new ones, tell what became of the file.
+    """
     if output is None:
+        if about is not None:
+            raise UsageError("--explain is about a file that is written; name it")
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
         return
     from btfstep.build.write import write_if_changed
 
-    write_if_changed(output, data)
+    if about is None:
+        write_if_changed(output, data)
+        return
+    from btfstep.cli import warn
+    from btfstep.cli.explain import Explainer
+
+    explainer = Explainer(output, about)
+    warn(explainer.tell(data, write_if_changed(output, data)))
 
 
 def help_text(usage: str, about: str, options: Sequence[Option]) -> str:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 import sys
 
+from btfstep.cli import warn
 from btfstep.cli.getopt import CommandLineError
-from btfstep.cli.pahole import Command, parse, warn
+from btfstep.cli.pahole import Command, encode_one, parse
 from btfstep.errors import BtfstepError, UsageError, printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
 USAGE = "btfstep modules --base BASE [-j[N]] [--btf_features=LIST] [OPTION...] FILE.ko... | @LIST..."
 ABOUT = """\
@@ -36,10 +37,11 @@ WRITTEN, UNCHANGED, NO_DWARF, FAILED = "written", "unchanged", "without DWARF", 
 class Outcome:
     """What became of one module."""
 
-    def __init__(self, path: str, state: str, error: Exception | None = None) -> None:
+    def __init__(self, path: str, state: str, error: Exception | None = None, notes: Sequence[str] = ()) -> None:
         self.path = path
         self.state = state
         self.error = error
+        self.notes = notes  # why it became that, if that was asked
 
 
 def run(argv: Sequence[str]) -> int:
@@ -128,38 +130,29 @@ def _encode_all(command: Command, paths: list[str], report: Report) -> None:
     from btfstep.encode.pipeline import OrderedPipeline
 
     settings = command.settings(os.environ)
+    detached = command.detached
     assert command.base is not None
     base = Base(command.base, prepare=len(paths) > 1)
     # A base that cannot be read is one error, not one for each module.
     base.digest()
-    log: Callable[[str], None] | None = warn if command.verbose else None
 
     def work(path: str) -> Outcome:
+        notes: list[str] = []
         try:
-            return Outcome(path, _encode_one(path))
+            written = encode_one(
+                command,
+                path,
+                settings,
+                jobs=1,
+                base=base,
+                detached=None if detached is None else detached.replace("%", path),
+                explain=notes.append if command.explain else None,
+            )
         except Exception as error:
             if error is base.error:
                 raise  # the same for all modules
             return Outcome(path, FAILED, error)
-
-    def _encode_one(path: str) -> str:
-        from btfstep.encode.module import encode_module, refuse_signed
-
-        if command.detached is None:
-            refuse_signed(path)
-        distill = settings.features.distilled_base and command.detached is None  # as for one FILE
-        sections = encode_module(
-            path, jobs=1, options=settings, log=log, base=base, distill=distill, record=command.record
-        )
-        if sections is None:
-            return NO_DWARF
-        if command.detached is None:
-            from btfstep.elf.edit import set_sections
-
-            return WRITTEN if set_sections(path, sections, touch=command.touch) else UNCHANGED
-        from btfstep.build.write import write_if_changed
-
-        return WRITTEN if write_if_changed(command.detached.replace("%", path), sections[".BTF"]) else UNCHANGED
+        return Outcome(path, NO_DWARF if written is None else WRITTEN if written else UNCHANGED, notes=notes)
 
     OrderedPipeline(work, report.add, jobs=command.jobs).run(paths)
 
@@ -193,6 +186,10 @@ class Report:
         elif outcome.state == NO_DWARF:
             self._erase()
             warn(f"{outcome.path}: has no DWARF, so nothing was written")
+        elif outcome.notes:
+            self._erase()
+        for note in outcome.notes:
+            warn(note)
         if self._silent:
             return
         if self._terminal:

@@ -28,6 +28,7 @@ _MAIN = (
     option("touch", help="move FILE's modification time even if it holds this BTF already (default)"),
     option("no-touch", help="leave an unchanged FILE's modification time alone"),
     option("no-record", help="with a base: neither use nor keep what was made of FILE before"),
+    option("explain", help="say on standard error why the output was written, or why not"),
     option("verbose", "V", help="say what is done and what is left out, on standard error"),
 )
 # Each older spelling is in the table of features, but for these two.

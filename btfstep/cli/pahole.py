@@ -7,7 +7,7 @@ import os
 import sys
 
 from btfstep import __version__
-from btfstep.cli import PAHOLE_NUMERIC_VERSION, PAHOLE_VERSION
+from btfstep.cli import PAHOLE_NUMERIC_VERSION, PAHOLE_VERSION, warn
 from btfstep.cli.getopt import Argument, CommandLineError, scan
 from btfstep.cli.languages import parse_languages
 from btfstep.cli.options import ALL, ELSEWHERE, OLDER_FEATURES
@@ -19,6 +19,8 @@ from btfstep.features import FeatureChoice, supported
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from btfstep.encode.module import Base
 
 MAX_HASHBITS = 31
 
@@ -40,6 +42,7 @@ class Command:
         self.touch = True
         self.record = True
         self.verbose = False
+        self.explain = False
         self.features = FeatureChoice()
         self.lang: str | None = None
         self.lang_exclude: str | None = None
@@ -59,14 +62,6 @@ class Command:
             kabi_prefix=self.kabi_prefix,
             verbose=self.verbose,
         )
-
-
-def warn(line: str) -> None:
-    """Print a line on standard error, if there is anybody to read it."""
-    try:
-        sys.stderr.write(f"btfstep: {line}\n")
-    except OSError:
-        pass
 
 
 def parse(argv: Sequence[str], *, warn: Callable[[str], None] = warn) -> Command:
@@ -150,6 +145,8 @@ def _apply(command: Command, argument: Argument, warn: Callable[[str], None]) ->
         command.record = False
     elif name == "verbose":
         command.verbose = True
+    elif name == "explain":
+        command.explain = True
     else:
         assert value is not None  # all that are left take one
         _apply_value(command, name, value, warn)
@@ -217,40 +214,79 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _encode(command: Command, path: str, settings: EncodeSettings) -> int:
-    from btfstep.encode.module import Base, encode_module, encode_sections, refuse_signed
+    from btfstep.encode.module import Base
 
-    log = warn if command.verbose else None
-    if command.detached is None:
-        refuse_signed(path)
-    # As in pahole, a detached output has no place for the distilled base.
-    distill = settings.features.distilled_base and command.detached is None
-    if command.base is None:
-        sections = encode_sections(path, jobs=command.jobs, options=settings, log=log)
-    else:
-        sections = encode_module(
-            path,
-            jobs=command.jobs,
-            options=settings,
-            log=log,
-            base=Base(command.base),
-            distill=distill,
-            record=command.record,
-        )
-    if sections is None:
+    written = encode_one(
+        command,
+        path,
+        settings,
+        jobs=command.jobs,
+        base=None if command.base is None else Base(command.base),
+        detached=command.detached,
+        explain=warn if command.explain else None,
+    )
+    if written is None:
         # Not an error, as in pahole: builds also pass files that have none.
         warn(f"{path}: has no DWARF, so nothing was written")
-        return 0
-    if command.detached is not None:
+    return 0
+
+
+def encode_one(
+    command: Command,
+    path: str,
+    settings: EncodeSettings,
+    *,
+    jobs: int,
+    base: Base | None,
+    detached: str | None,
+    explain: Callable[[str], None] | None,
+) -> bool | None:
+    """Encode one file, and put the result where it belongs; whether that was written, None if the file has no DWARF.
+
+    `explain` gets a line about each step, if it is given. Raises what encoding and writing raise.
+    """
+    from btfstep.encode.module import History, encode_module, encode_sections, refuse_signed
+
+    log = warn if command.verbose else None
+    if detached is None:
+        refuse_signed(path)
+    # As in pahole, a detached output has no place for the distilled base.
+    distill = settings.features.distilled_base and detached is None
+    if base is None:
+        sections = encode_sections(path, jobs=jobs, options=settings, log=log)
+    else:
+        history = None if explain is None else History()
+        sections = encode_module(
+            path,
+            jobs=jobs,
+            options=settings,
+            log=log,
+            base=base,
+            distill=distill,
+            record=command.record,
+            history=history,
+        )
+        if explain is not None and history is not None and sections is not None:
+            from btfstep.cli.explain import why_encoded
+
+            explain(why_encoded(path, history, base, sections))
+    if sections is None:
+        return None
+    if explain is not None:
+        from btfstep.cli.explain import explained_store
+
+        written = explained_store(
+            path, sections, detached, split=base is not None, touch=command.touch, explain=explain
+        )
+    elif detached is not None:
         from btfstep.build.write import write_if_changed
 
-        written = write_if_changed(command.detached, sections[".BTF"])
-        target = command.detached
+        written = write_if_changed(detached, sections[".BTF"])
     else:
         from btfstep.elf.edit import set_sections
 
         written = set_sections(path, sections, touch=command.touch)
-        target = path
-    if command.verbose:
+    if log is not None:
         size = sum(len(contents) for contents in sections.values())
-        warn(f"{target}: {size} bytes of BTF, {'written' if written else 'unchanged'}")
-    return 0
+        log(f"{path if detached is None else detached}: {size} bytes of BTF, {'written' if written else 'unchanged'}")
+    return written

@@ -6,12 +6,12 @@ from __future__ import annotations
 import sys
 
 from btfstep.cli.getopt import CommandLineError, option
-from btfstep.cli.inputs import BASE, FEATURES, HELP, JOBS, Input, arguments, help_text, write
-from btfstep.errors import UsageError
+from btfstep.cli.inputs import BASE, EXPLAIN, FEATURES, HELP, JOBS, Input, arguments, help_text, write
+from btfstep.errors import UsageError, printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from btfstep.bpf.uses import Use
 
@@ -22,7 +22,7 @@ TYPE = option("type", metavar="NAME[,NAME...]", help="count these types too, whi
 ALL = option("all", help="count every type that PROG defines, as if it had no CO-RE records")
 MISSING = option("missing-ok", help="a PROG that is not there (yet) uses nothing, and leaves the stamp as it is")
 FORMAT = option("format", "f", "FORMAT", "of the list: text (the default) or json")
-OPTIONS = (VMLINUX, STAMP, BASE, TYPE, ALL, MISSING, FORMAT, DEPFILE, JOBS, FEATURES, HELP)
+OPTIONS = (VMLINUX, STAMP, BASE, TYPE, ALL, MISSING, FORMAT, DEPFILE, EXPLAIN, JOBS, FEATURES, HELP)
 USAGE = "btfstep uses PROG.bpf.o... [--vmlinux INPUT] [--stamp FILE] [OPTION...]"
 ABOUT = """\
 Lists what the BPF objects use of the kernel's BTF: the types of their CO-RE records and externs, what they attach to,
@@ -39,6 +39,7 @@ def run(argv: Sequence[str]) -> int:
     stamp: str | None = None
     depfile: str | None = None
     form: str | None = None
+    about: Callable[[bytes, bytes], str] | None = None
     everything = missing_ok = False
     for argument in arguments(argv, OPTIONS):
         value = argument.value or ""
@@ -56,6 +57,8 @@ def run(argv: Sequence[str]) -> int:
             stamp = value
         elif argument.option is DEPFILE:
             depfile = value
+        elif argument.option is EXPLAIN:
+            from btfstep.cli.explain import stamp_difference as about
         elif argument.option is FORMAT:
             if value not in ("text", "json"):
                 raise UsageError(f"unknown format '{value}': there are text and json")
@@ -72,8 +75,10 @@ def run(argv: Sequence[str]) -> int:
         raise UsageError("--depfile needs --stamp FILE, which it is about")
     if form is not None and stamp is not None:
         raise UsageError("--format is for the list, and a stamp has a form of its own; leave one of them out")
+    if about is not None and stamp is None:
+        raise UsageError("--explain needs --stamp FILE, which it is about; without one, the list has the reasons")
     if missing_ok and not _all_there(programs):
-        return _not_yet(stamp)
+        return _not_yet(stamp, explain=about is not None)
     rule: str | None = None
     if depfile is not None and stamp is not None:
         from btfstep.build.depfile import depfile_text
@@ -88,7 +93,7 @@ def run(argv: Sequence[str]) -> int:
     if depfile is not None and rule is not None:
         # First, so that no new stamp goes without it.
         write(rule.encode("utf-8", "surrogateescape"), depfile)
-    write(stamp_text(used), stamp)
+    write(stamp_text(used), stamp, about)
     return 0
 
 
@@ -110,12 +115,17 @@ def _all_there(programs: Iterable[str]) -> bool:
     return all(os.path.exists(program) for program in programs)
 
 
-def _not_yet(stamp: str | None) -> int:
+def _not_yet(stamp: str | None, *, explain: bool) -> int:
     """Nothing is known yet: keep the stamp that there is, or make one that any use will differ from."""
     import os
 
-    if stamp is not None and not os.path.exists(stamp):
+    there = stamp is None or os.path.exists(stamp)
+    if not there:
         write(b"", stamp)
+    if explain:
+        from btfstep.cli import warn
+
+        warn(f"{printable(stamp or '')}: {'not written' if there else 'written empty'}: an object is not there yet")
     return 0
 
 

@@ -8,6 +8,7 @@ import sys
 from btfstep.cli.getopt import option
 from btfstep.cli.inputs import (
     BASE,
+    EXPLAIN,
     FEATURES,
     HELP,
     JOBS,
@@ -24,11 +25,11 @@ from btfstep.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 ONLY = option("only", metavar="NAME[,NAME...]", help="only these types and what they need; shell patterns are allowed")
 DEPFILE = option("depfile", metavar="FILE", help="write what was read to FILE, for make and Ninja")
-OPTIONS = (OUTPUT, BASE, ONLY, ROOT_ID, UNSORTED, DEPFILE, JOBS, FEATURES, HELP)
+OPTIONS = (OUTPUT, BASE, ONLY, ROOT_ID, UNSORTED, DEPFILE, EXPLAIN, JOBS, FEATURES, HELP)
 USAGE = "btfstep vmlinux-h [INPUT] [-o FILE] [OPTION...]"
 ABOUT = """\
 Writes the types of INPUT as C, as bpftool does. INPUT is an ELF file with BTF, a file of raw BTF, or an ELF file
@@ -41,6 +42,7 @@ def run(argv: Sequence[str]) -> int:
     source = Input()
     output: str | None = None
     depfile: str | None = None
+    about: Callable[[bytes, bytes], str] | None = None
     names: list[str] = []
     ids: list[int] = []
     sort = True
@@ -56,6 +58,8 @@ def run(argv: Sequence[str]) -> int:
             output = value
         elif argument.option is DEPFILE:
             depfile = value
+        elif argument.option is EXPLAIN:
+            from btfstep.cli.explain import header_difference as about
         elif argument.option is ONLY:
             names += value.split(",")
         elif argument.option is ROOT_ID:
@@ -75,5 +79,5 @@ def run(argv: Sequence[str]) -> int:
     if depfile is not None and rule is not None:
         # First, so that no new header goes without it.
         write(rule.encode("utf-8", "surrogateescape"), depfile)
-    write(data, output)
+    write(data, output, about)
     return 0

@@ -20,38 +20,59 @@ from btfstep.encode.kfuncs import mark_kfuncs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from hashlib import _Hash as Digest
+
     from btfstep.elf.image import Section
     from btfstep.encode.settings import EncodeSettings
 
 OUTPUTS = (".BTF", ".BTF.base")
 
 
-def result_key(path: str, base_digest: bytes, options: EncodeSettings, distill: bool) -> bytes:
-    """The key of what encoding the file `path` with these gives.
+def result_parts(path: str, base_digest: bytes, options: EncodeSettings, distill: bool) -> dict[str, str]:
+    """What the result of encoding the file `path` with these depends on: digests, and what is short as it is, by name.
 
     Raises FormatError or BtfstepError if what encoding reads cannot be read.
     """
-    digest = sha256(base_digest)
     # What is only about the place of the result, or about messages, is left out.
     names = [name for name in options.features.names() if name not in ("distilled_base", "reproducible_build")]
     lang = None if options.lang is None else sorted(options.lang)
-    settings = (names, distill, lang, sorted(options.lang_exclude), options.cu_exclude, options.kabi_prefix)
-    digest.update(repr((program(), settings)).encode("utf-8", "surrogateescape"))
+    settings = (distill, lang, sorted(options.lang_exclude), options.cu_exclude, options.kabi_prefix)
     with ElfImage.open(path) as image:
-        digest.update(file_digest(image, kfuncs=options.features.decl_tag_kfuncs))
-    return digest.digest()
+        return {
+            "program": sha256(repr(program()).encode("utf-8", "surrogateescape")).hexdigest(),
+            "features": ",".join(names),
+            "settings": ascii(settings),
+            "base": base_digest.hex(),
+            **file_digests(image, kfuncs=options.features.decl_tag_kfuncs),
+        }
 
 
-def file_digest(image: ElfImage, *, kfuncs: bool) -> bytes:
-    """A digest of what encoding reads of an ELF file, `kfuncs` if it reads those too.
+def result_key(parts: Mapping[str, str]) -> bytes:
+    """The key of what depends on these parts."""
+    return sha256(notes(parts)).digest()
 
-    It is the same for a module before and after it gets its BTF, wherever its
+
+def notes(parts: Mapping[str, str]) -> bytes:
+    """The parts as text, for a record."""
+    return "".join(f"{name} {value}\n" for name, value in parts.items()).encode()
+
+
+def parts_of(text: bytes) -> dict[str, str]:
+    """The parts from such a text."""
+    lines = [line.partition(" ") for line in text.decode(errors="replace").splitlines()]
+    return {name: value for name, _, value in lines}
+
+
+def file_digests(image: ElfImage, *, kfuncs: bool) -> dict[str, str]:
+    """Digests of what encoding reads of an ELF file, `kfuncs` if it reads those too.
+
+    They are the same for a module before and after it gets its BTF, wherever its
     sections lie in the file.  Of ``.BTF_ids``, whose ids are patched later on,
     only the kfuncs and their flags count.
 
     Raises FormatError if a section is not inside the file.
     """
-    digest = sha256()
     # Placing the sections of a module, and finding those of variables, takes the headers of
     # all. The offset is not part of that, and names grow by those of the sections we add.
     headers = [
@@ -64,26 +85,35 @@ def file_digest(image: ElfImage, *, kfuncs: bool) -> bytes:
         recorder = _Kfuncs(image)
         mark_kfuncs(image, recorder)  # type: ignore[arg-type]  # as much of one as they need
         found = recorder.found
-    facts = (image.is64, image.big_endian, image.type, image.machine, image.flags, lto_note(image), found, headers)
-    digest.update(repr(facts).encode("utf-8", "surrogateescape"))
-    for section in _read(image):
+    facts = (image.is64, image.big_endian, image.type, image.machine, image.flags, lto_note(image), headers)
+    debug, symbols = sha256(), sha256()
+    for section, digest in _read(image, debug, symbols):
         if section.type != SHT_NOBITS:
             digest.update(image.raw_contents(section))
-    return digest.digest()
+    return {
+        "debug": debug.hexdigest(),
+        "symbols": symbols.hexdigest(),
+        "kfuncs": sha256(repr(found).encode()).hexdigest(),
+        "headers": sha256(repr(facts).encode("utf-8", "surrogateescape")).hexdigest(),
+    }
 
 
-def _read(image: ElfImage) -> list[Section]:
-    """The sections whose contents encoding reads, or may: debug sections, their relocations, symbols."""
-    wanted = set()
+def _read(image: ElfImage, debug: Digest, symbols: Digest) -> list[tuple[Section, Digest]]:
+    """The sections whose contents encoding reads, or may, each with the digest that it goes into.
+
+    That is debug sections and their relocations, and symbols.
+    """
+    wanted: dict[int, Digest] = {}
     for section in image.sections:
         if section.name.startswith((".debug_", ".zdebug_")):
-            wanted.add(section.index)
+            wanted[section.index] = debug
         elif section.name == ".symtab" or section.type in (SHT_SYMTAB, SHT_SYMTAB_SHNDX):
-            wanted |= {section.index, section.link}
+            wanted[section.index] = wanted[section.link] = symbols
     for section in image.sections:
         if section.type in (SHT_REL, SHT_RELA) and section.info in wanted:
-            wanted |= {section.index, section.link}
-    return [section for section in image.sections if section.index in wanted]
+            wanted[section.index] = wanted[section.info]
+            wanted.setdefault(section.link, symbols)
+    return [(section, wanted[section.index]) for section in image.sections if section.index in wanted]
 
 
 class _Kfuncs:

@@ -9,11 +9,11 @@ from hashlib import sha256
 
 from btfstep.btf.base import PreparedBase
 from btfstep.btf.load import load
-from btfstep.build.record import recall, remember
+from btfstep.build.record import last, recall, remember
 from btfstep.elf.constants import ELFMAG
 from btfstep.elf.image import ElfImage
 from btfstep.encode.api import encode_file
-from btfstep.encode.known import result_key
+from btfstep.encode.known import notes, parts_of, result_key, result_parts
 from btfstep.errors import BtfstepError, FormatError, UsageError
 
 TYPE_CHECKING = False
@@ -100,6 +100,24 @@ def read_btf(path: str) -> list[bytes]:
         return [bytes([image.address_size]), *(bytes(image.contents(s)) for s in sections if s is not None)]
 
 
+class History:
+    """Why a module was encoded, or not, for those who ask; `encode_module` fills it in.
+
+    Attributes:
+        known: whether the result was on record.
+        parts: what the result depends on, as ``btfstep.encode.known`` has it; empty if that could not be found out, or
+            no record was to be used.
+        before: the same from the record of another result, None if there was none.
+        sections: that other result.
+    """
+
+    def __init__(self) -> None:
+        self.known = False
+        self.parts: dict[str, str] = {}
+        self.before: dict[str, str] | None = None
+        self.sections: dict[str, bytes] = {}
+
+
 def encode_module(
     path: str,
     *,
@@ -109,27 +127,38 @@ def encode_module(
     log: Callable[[str], None] | None = None,
     distill: bool = False,
     record: bool = True,
+    history: History | None = None,
 ) -> dict[str, bytes] | None:
     """``encode_sections``, but only if the result is not on record (``btfstep.build.record``); keeps it there.
 
     Without `record`, neither is done.
     """
-    key = None
+    parts: dict[str, str] = {}
     if record:
         try:
-            key = result_key(path, base.digest(), options, distill)
+            parts = result_parts(path, base.digest(), options, distill)
         except BtfstepError:
             pass  # encoding says better what is wrong
-    if key is not None:
-        known = recall(path, key)
+    if parts:
+        known = recall(path, result_key(parts))
+        if history is not None:
+            _look_back(history, path, parts, known is not None)
         if known is not None:
             if log is not None:
                 log(f"{path}: nothing changed that its BTF is made from, so it is not made again")
             return known
     sections = encode_sections(path, jobs=jobs, options=options, log=log, base=base.get(), distill=distill)
-    if key is not None and sections is not None and base.steady():
-        remember(path, key, sections)
+    if parts and sections is not None and base.steady():
+        remember(path, result_key(parts), sections, notes(parts))
     return sections
+
+
+def _look_back(history: History, path: str, parts: dict[str, str], known: bool) -> None:
+    history.known = known
+    history.parts = parts
+    before = None if known else last(path)
+    if before is not None:
+        history.before, history.sections = parts_of(before[0]), before[1]
 
 
 def encode_sections(
