@@ -201,6 +201,12 @@ def test_headers_dumps_and_stamps_name_the_first_definition(build: Build) -> Non
         assert "name it" in explain(*command, "old.elf", status=1)[0]
 
 
+def test_ninja_rules() -> None:
+    assert explain("ninja", "--rules", "-o", "out") == ["out: written: there was none"]
+    Path("out").write_text("old\n")
+    assert explain("ninja", "--rules", "-o", "out") == ["out: written: it differs from line 1 on"]
+
+
 def test_a_stamp(build: Build) -> None:
     build(KERNEL, name="old")
     build(KERNEL.replace("int id;", "int id, more;"), name="new")

@@ -7,12 +7,12 @@ import io
 import sys
 
 from btfstep.cli.getopt import CommandLineError, option, scan
-from btfstep.cli.inputs import HELP, help_text, write
+from btfstep.cli.inputs import EXPLAIN, HELP, help_text, write
 from btfstep.errors import BtfstepError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
 KERNEL = option("kernel", metavar="FILE", help="vmlinux with BTF or DWARF, or raw BTF (default: the running kernel)")
@@ -27,7 +27,22 @@ BTFSTEP = option("btfstep", metavar="COMMAND", help="how the build is to call bt
 CLANG = option("clang", metavar="COMMAND", help="how the build is to call clang (default: clang)")
 BPFTOOL = option("bpftool", metavar="COMMAND", help="how the build is to call bpftool (default: bpftool)")
 RULES = option("rules", help="write only the rules, for 'include' in a manifest of your own")
-OPTIONS = (OUTPUT, KERNEL, BUILDDIR, CFLAGS, ONLY, TYPE, FEATURES, SKELETONS, BTFSTEP, CLANG, BPFTOOL, RULES, HELP)
+OPTIONS = (
+    OUTPUT,
+    KERNEL,
+    BUILDDIR,
+    CFLAGS,
+    ONLY,
+    TYPE,
+    FEATURES,
+    SKELETONS,
+    BTFSTEP,
+    CLANG,
+    BPFTOOL,
+    RULES,
+    EXPLAIN,
+    HELP,
+)
 USAGE = "btfstep ninja [-o build.ninja] [--kernel FILE] [OPTION...] SOURCE.bpf.c... FILE.ko... @LIST..."
 ABOUT = """\
 Writes a manifest for Ninja. It makes vmlinux.h of the kernel, compiles each SOURCE.bpf.c to DIR/SOURCE.bpf.o, again
@@ -53,14 +68,19 @@ def run(argv: Sequence[str]) -> int:
         else:
             texts[argument.option.name] = argument.value
     output = texts.pop(OUTPUT.name, None)
+    about: Callable[[bytes, bytes], str] | None = None
+    if EXPLAIN.name in flags:
+        from btfstep.cli.explain import text_difference as about
+
+        flags.remove(EXPLAIN.name)
     if RULES.name in flags:
         if files or texts or len(flags) > 1:
             raise UsageError("--rules writes rules without files or settings; set variables after 'include'")
-        write(_shipped_rules(), output)
+        write(_shipped_rules(), output, about)
         return 0
     if not files:
         raise CommandLineError("nothing to make: give SOURCE.bpf.c, FILE.ko, @LIST, or --rules")
-    write(manifest(files, texts, skeletons=SKELETONS.name in flags).encode("utf-8", "surrogateescape"), output)
+    write(manifest(files, texts, skeletons=SKELETONS.name in flags).encode("utf-8", "surrogateescape"), output, about)
     return 0
 
 
