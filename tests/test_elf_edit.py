@@ -23,6 +23,7 @@ from elfmaker import ET_EXEC, SHF_ALLOC, SHF_COMPRESSED, SHT_NOBITS, SHT_STRTAB,
 
 KINDS = [(64, False), (64, True), (32, False), (32, True)]
 kinds = pytest.mark.parametrize(("bits", "big"), KINDS, ids=["64le", "64be", "32le", "32be"])
+Sections = dict[str, bytes | None]
 LONG_AGO = 1_000_000_000 * 10**9  # a file time, in ns
 BTF_ADDR = 0x2000
 
@@ -129,6 +130,40 @@ def test_sets_several_sections_at_once(tmp_path: Path) -> None:
     assert set_sections(path, {".BTF": memoryview(b"split"), ".BTF.base": b"base, again"}) is True
     assert one(path, ".BTF.base")[1] == b"base, again"
     assert set_sections(path, {}) is False
+
+
+@kinds
+def test_removes_a_section_and_leaves_the_others(tmp_path: Path, bits: int, big: bool) -> None:
+    path = saved(tmp_path, small(bits, big, count=1))
+    set_sections(path, {".BTF.base": b"base", ".BTF": b"split"})
+    before = everything(path)
+    symbols = run("readelf", "-s", "-W", path)
+    assert set_sections(path, {".BTF.base": None, ".BTF": b"split"}) is True
+    assert everything(path) == {name: value for name, value in before.items() if name != ".BTF.base"}
+    assert run("readelf", "-s", "-W", path) == symbols
+    assert ".BTF.base" not in run("readelf", "-S", "-W", path)
+    assert set_sections(path, {".BTF.base": None, ".BTF": b"split"}) is False
+    assert set_sections(path, {".t.0": None, ".BTF.base": b"base"}) is True
+    assert everything(path) == {name: value for name, value in before.items() if name != ".t.0"}
+
+
+def test_a_loaded_section_is_removed_from_the_table_alone(tmp_path: Path) -> None:
+    path = saved(tmp_path, linked(b"types"))
+    before = everything(path)
+    set_sections(path, {".BTF": None})
+    assert everything(path) == {name: value for name, value in before.items() if name != ".BTF"}
+    with ElfImage.open(path) as image:
+        assert b"types" in bytes(image.data)
+
+
+def test_removing_and_adding_again_and_again_does_not_grow_the_file(tmp_path: Path) -> None:
+    path = saved(tmp_path, small())
+    sizes = []
+    for _ in range(20):
+        set_sections(path, {".BTF": b"split", ".BTF.base": b"base" * 100})
+        sizes.append(path.stat().st_size)
+        set_sections(path, {".BTF": b"split", ".BTF.base": None})
+    assert max(sizes[2:]) <= sizes[1]
 
 
 @pytest.mark.parametrize("data", [small(), linked(b"types")], ids=["relocatable", "linked"])
@@ -352,14 +387,21 @@ def test_gnu_tools_keep_it(tmp_path: Path, command: str) -> None:
 
 @settings(deadline=None, max_examples=50)
 @given(
-    st.lists(st.dictionaries(st.sampled_from([".BTF", ".BTF.base"]), st.binary(max_size=3000), min_size=1), max_size=12)
+    st.lists(
+        st.dictionaries(st.sampled_from([".BTF", ".BTF.base"]), st.none() | st.binary(max_size=3000), min_size=1),
+        max_size=12,
+    )
 )
-def test_any_sequence_of_replacements(tmp_path_factory: pytest.TempPathFactory, steps: list[dict[str, bytes]]) -> None:
+def test_any_sequence_of_changes(tmp_path_factory: pytest.TempPathFactory, steps: list[Sections]) -> None:
     path = saved(tmp_path_factory.getbasetemp(), small(), "sequence.o")
     expected = everything(path)
     for step in steps:
         set_sections(path, step)
-        expected |= {name: (1, 0, 0, contents) for name, contents in step.items()}
+        for name, contents in step.items():
+            if contents is not None:
+                expected[name] = (1, 0, 0, contents)
+            else:
+                expected.pop(name, None)
         assert everything(path) == expected
 
 
@@ -384,7 +426,7 @@ def test_bytes_after_the_file_survive_a_failure(tmp_path: Path) -> None:
 # Kills and failures
 
 
-def killed_before(nth: int, path: Path, sections: dict[str, bytes], *, torn: bool = False) -> bool:
+def killed_before(nth: int, path: Path, sections: Sections, *, torn: bool = False) -> bool:
     """Run set_sections in a child that SIGKILL ends at its *nth* change of a file; whether it came so far.
 
     With *torn*, half of the bytes of that change are still written, unless it is the
@@ -426,11 +468,12 @@ def _kill_at(nth: int, torn: bool) -> None:
         setattr(os, name, counted(name))
 
 
-SCENES: dict[str, tuple[Callable[[], bytes], list[dict[str, bytes]]]] = {
+SCENES: dict[str, tuple[Callable[[], bytes], list[Sections]]] = {
     "first": (small, [{".BTF": b"A" * 500}]),
     "second, appended": (small, [{".BTF": b"A" * 500}, {".BTF": b"B" * 600}]),
     "third, into the gap": (small, [{".BTF": b"A" * 500}, {".BTF": b"B" * 600}, {".BTF": b"C" * 400}]),
     "two at once": (small, [{".BTF": b"A" * 500}, {".BTF": b"B" * 500, ".BTF.base": b"C" * 500}]),
+    "one for the other": (small, [{".BTF.base": b"A" * 500}, {".BTF": b"B" * 500, ".BTF.base": None}]),
     "detached": (lambda: linked(b"A" * 500), [{".BTF": b"B" * 600}]),
     "in its segment": (lambda: linked(b"A" * 500), [{".BTF": b"B" * 500}]),
     "both": (lambda: linked(b"A" * 500), [{".BTF": b"B" * 500, ".BTF.base": b"C" * 100}]),

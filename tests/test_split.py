@@ -190,6 +190,28 @@ def test_distilled_base_in_place_is_that_of_the_reference(
     assert read(module, ".BTF") == read(theirs, ".BTF")
 
 
+@pytest.mark.parametrize("command", [["-J", "--btf_base"], ["modules", "--base"]])
+def test_a_distilled_base_from_before_goes(kernel: Path, module: Path, tmp_path: Path, command: list[str]) -> None:
+    """The kernel's loader takes any ``.BTF.base`` for what ``.BTF`` is split from."""
+    plain = tmp_path / "plain.ko"
+    plain.write_bytes(module.read_bytes())
+    command = [*command, str(kernel)]
+    assert main([*command, "--btf_features=default", str(plain)]) == 0
+    assert main([*command, "--btf_features=default,distilled_base", str(module)]) == 0
+    assert main([*command, "--btf_features=default", str(module)]) == 0
+    with ElfImage.open(str(module)) as image:
+        assert image.section(".BTF.base") is None
+    assert read(module, ".BTF") == read(plain, ".BTF")
+    # What readers of ELF make of the entry that stays behind in the section table.
+    out = subprocess.run([tool("readelf"), "-SsW", module], capture_output=True, text=True, check=True)
+    assert out.stderr == ""
+    assert ".BTF.base" not in out.stdout
+    subprocess.run([tool("objcopy"), module, tmp_path / "copy.ko"], check=True)
+    assert read(tmp_path / "copy.ko", ".BTF") == read(plain, ".BTF")
+    assert main([*command, "--btf_features=default,distilled_base", str(module)]) == 0
+    assert read(module, ".BTF.base")
+
+
 def test_a_distilled_base_has_names_and_sizes_alone(kernel: Path, module: Path) -> None:
     base = BtfReader(read(kernel, ".BTF"))
     ours, distilled = distill(BtfReader(btfstep.encode(module, base=kernel), base))

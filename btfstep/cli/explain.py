@@ -205,15 +205,17 @@ def explained_store(
         written = write_if_changed(detached, sections[".BTF"])
         explain(explainer.tell(sections[".BTF"], written))
         return written
-    from btfstep.elf.edit import set_sections
+    from btfstep.encode.module import set_btf
 
     old = _btf_of(path)
-    written = set_sections(path, sections, touch=touch)
+    written = set_btf(path, sections, touch=touch)
     if not written:
         moved = ", and its modification time moved (--no-touch leaves it)" if touch else ""
         what = f"not written: it holds this BTF already{moved}"
     elif old is None:
         what = "written: it had no BTF"
+    elif old == sections[".BTF"]:
+        what = "written: it had another .BTF.base, or one that is not needed"
     else:
         what = f"written: {about(old, sections['.BTF'])}"
     explain(f"{printable(path)}: {what}")

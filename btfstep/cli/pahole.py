@@ -245,7 +245,7 @@ def encode_one(
 
     `explain` gets a line about each step, if it is given. Raises what encoding and writing raise.
     """
-    from btfstep.encode.module import History, encode_module, encode_sections, refuse_signed
+    from btfstep.encode.module import History, encode_module, encode_sections, refuse_signed, set_btf
 
     log = warn if command.verbose else None
     if detached is None:
@@ -283,9 +283,7 @@ def encode_one(
 
         written = write_if_changed(detached, sections[".BTF"])
     else:
-        from btfstep.elf.edit import set_sections
-
-        written = set_sections(path, sections, touch=command.touch)
+        written = set_btf(path, sections, touch=command.touch)
     if log is not None:
         size = sum(len(contents) for contents in sections.values())
         log(f"{path if detached is None else detached}: {size} bytes of BTF, {'written' if written else 'unchanged'}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Adding or replacing sections of an ELF file in place, such that a kill at any moment leaves a good file.
+"""Adding, replacing or removing sections of an ELF file in place, such that a kill at any moment leaves a good file.
 
 What is new (contents, section names, section headers) goes where the current file has
 nothing: at its end, or into bytes that an earlier replacement left dead. Until then
@@ -53,12 +53,12 @@ def set_section(
 
 
 def set_sections(
-    path: str | os.PathLike[str], sections: Mapping[str, bytes | bytearray | memoryview], *, touch: bool = True
+    path: str | os.PathLike[str], sections: Mapping[str, bytes | bytearray | memoryview | None], *, touch: bool = True
 ) -> bool:
     """Give the ELF file *path* these sections, all of them at once; whether anything was written.
 
-    If every section has its bytes already, nothing is written; the modification time
-    moves if *touch*.
+    None for contents: there is to be no such section. If every section is as it should
+    be already, nothing is written; the modification time moves if *touch*.
 
     A new section is SHT_PROGBITS, without flags, aligned to 1, as objcopy adds it. One
     that exists keeps its type, flags and place in the section table. If it is part of a
@@ -66,7 +66,9 @@ def set_sections(
     the same size replace the old ones, in a copy of the file that then takes its name (so
     other hard links keep the old file); bytes of another size are detached, that is the
     section moves to the end of the file and loses SHF_ALLOC and its address, while the
-    segment keeps the old bytes.
+    segment keeps the old bytes. One that is removed leaves an inactive entry (SHT_NULL)
+    in the section table, because symbols and other sections refer to those behind it by
+    number; all sections of its name are removed.
 
     Views of an image of the file that was opened before may show other bytes, or fault,
     afterwards: close it first.
@@ -75,7 +77,7 @@ def set_sections(
     32-bit file; BtfstepError if it cannot be read or written. Then it is as it was.
     """
     path = os.fspath(path)
-    wanted = {name: memoryview(contents).cast("B") for name, contents in sections.items()}
+    wanted = {name: None if contents is None else memoryview(contents).cast("B") for name, contents in sections.items()}
     fd, denied = _open(path)
     try:
         try:
@@ -113,20 +115,22 @@ def _open(path: str) -> tuple[int, OSError | None]:
         raise BtfstepError(str(error), path=path) from None
 
 
-def _holds(image: ElfImage, name: str, contents: memoryview) -> bool:
+def _holds(image: ElfImage, name: str, contents: memoryview | None) -> bool:
     section = image.section(name)
-    if section is None or section.type == SHT_NOBITS or section.flags & SHF_COMPRESSED:
+    if section is None or contents is None:
+        return section is None and contents is None
+    if section.type == SHT_NOBITS or section.flags & SHF_COMPRESSED:
         return False
     # Copied, because bytes compare many times faster with bytes than views do.
     return section.size == len(contents) and bytes(image.raw_contents(section)) == bytes(contents)
 
 
-def _change(image: ElfImage, fd: int, changed: dict[str, memoryview]) -> None:
+def _change(image: ElfImage, fd: int, changed: dict[str, memoryview | None]) -> None:
     overwrite: dict[int, memoryview] = {}
-    move: dict[str, memoryview] = {}
+    move: dict[str, memoryview | None] = {}
     for name, contents in changed.items():
         section = image.section(name)
-        if section is not None and _loaded(image, section) and section.size == len(contents):
+        if section is not None and contents is not None and _loaded(image, section) and section.size == len(contents):
             overwrite[section.offset] = contents
         else:
             move[name] = contents
@@ -150,31 +154,40 @@ def _loaded(image: ElfImage, section: Section) -> bool:
     return bool(section.flags & SHF_ALLOC and section.type != SHT_NOBITS and image.phnum)
 
 
-def _append(image: ElfImage, fd: int, changed: dict[str, memoryview]) -> None:
+def _append(image: ElfImage, fd: int, changed: dict[str, memoryview | None]) -> None:
     """Write the new contents, names and table into dead space of *fd*, then switch the header."""
+    added = {name: contents for name, contents in changed.items() if contents is not None}
+    removed = [section for section in image.sections if section.name in changed and section.name not in added]
     if image.shstrndx == SHN_UNDEF:
         raise FormatError("has no section names, so no section can be added", path=image.path)
     record = image.layout.shdr
     table = bytearray(image.data[image.shoff : image.shoff + len(image.sections) * record.size])
 
-    name_offsets, names = _names(image, [name for name in changed if image.section(name) is None])
+    # Entries that a removal left behind; the first one is not for sections.
+    inactive = [section.index for section in image.sections[1:] if not any(section[2:])]
+
+    name_offsets, names = _names(image, [name for name in added if image.section(name) is None])
     parts: list[tuple[int, Section, memoryview]] = []  # sh_name, the section without its place, its bytes
     if names is not None:
         section = image.sections[image.shstrndx]
         if _loaded(image, section):
             raise FormatError("section names are in a loaded segment", path=image.path, section=section.name)
         parts.append((_sh_name(image, section), section._replace(size=len(names)), memoryview(names)))
-    for name, contents in changed.items():
+    for name, contents in added.items():
         section = image.section(name)
         if section is None:
-            index = len(table) // record.size
-            table += bytes(record.size)
+            index = inactive.pop() if inactive else len(table) // record.size
+            if index == len(table) // record.size:
+                table += bytes(record.size)
             section = Section(index, name, SHT_PROGBITS, 0, 0, 0, len(contents), 0, 0, 1, 0)
             parts.append((name_offsets[name], section, contents))
         else:
             parts.append((_sh_name(image, section), _moved(image, section, len(contents)), contents))
 
-    replaced = {section.index for _, section, _ in parts}
+    for section in removed:
+        table[section.index * record.size : (section.index + 1) * record.size] = bytes(record.size)
+
+    replaced = {section.index for _, section, _ in parts} | {section.index for section in removed}
     boundary, gaps = _dead_space(image, replaced)
     old_size = len(image.data)
     sizes = [(_file_align(section), section.size) for _, section, _ in parts]

@@ -12,7 +12,7 @@ import os
 from hashlib import sha256
 
 from btfstep import __version__
-from btfstep.elf.constants import SHT_NOBITS, SHT_REL, SHT_RELA, SHT_SYMTAB, SHT_SYMTAB_SHNDX
+from btfstep.elf.constants import SHT_NOBITS, SHT_NULL, SHT_REL, SHT_RELA, SHT_SYMTAB, SHT_SYMTAB_SHNDX
 from btfstep.elf.image import ElfImage
 from btfstep.elf.notes import lto_note
 from btfstep.elf.symbols import SymbolTable
@@ -78,7 +78,7 @@ def file_digests(image: ElfImage, *, kfuncs: bool) -> dict[str, str]:
     headers = [
         (section.index, *section[1:5], *section[6:])
         for section in image.sections
-        if section.name not in OUTPUTS and section.index != image.shstrndx
+        if section.type != SHT_NULL and section.name not in OUTPUTS and section.index != image.shstrndx
     ]
     found = None
     if kfuncs:

@@ -18,7 +18,7 @@ from btfstep.errors import BtfstepError, FormatError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from btfstep.btf.reader import BtfReader
     from btfstep.encode.settings import EncodeSettings
@@ -186,6 +186,17 @@ def encode_sections(
     reader = base.reader if isinstance(base, PreparedBase) else base
     ours, small = distilled(BtfReader(data, reader, path=path))
     return {".BTF": ours, ".BTF.base": small}
+
+
+def set_btf(path: str, sections: Mapping[str, bytes], *, touch: bool) -> bool:
+    """Put what ``encode_sections`` made into the ELF file `path`; whether anything was written.
+
+    A distilled base that is there from before goes if there is no new one: the
+    kernel would take it for what this BTF is split from. Raises as ``set_sections``.
+    """
+    from btfstep.elf.edit import set_sections
+
+    return set_sections(path, {".BTF.base": None, **sections}, touch=touch)
 
 
 def refuse_signed(path: str) -> None:

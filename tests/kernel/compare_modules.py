@@ -29,6 +29,7 @@ from elftools.elf.elffile import ELFFile
 FEATURES = "encode_force,var,float,enum64,decl_tag,type_tag,optimized_func,consistent_func,decl_tag_kfuncs"
 FLAGS = ("-J", "--lang_exclude=rust")
 BTFSTEP = (sys.executable, "-m", "btfstep")
+OBJCOPY = os.environ.get("LLVM_OBJCOPY", "objcopy")  # as the reference calls it; for other machines, llvm's
 OUTPUTS = (".BTF", ".BTF.base")
 PLAIN, DISTILLED = f"--btf_features={FEATURES}", f"--btf_features={FEATURES},distilled_base"
 
@@ -77,7 +78,7 @@ class Comparison:
             print(f"DIFFERENT: {what}", flush=True)
 
     def run(self, *command: str | Path) -> bool:
-        environment = {**os.environ, "LLVM_OBJCOPY": os.environ.get("LLVM_OBJCOPY", "objcopy")}
+        environment = {**os.environ, "LLVM_OBJCOPY": OBJCOPY}
         done = subprocess.run(command, capture_output=True, env=environment, check=False)
         if done.returncode:
             print(f"{command[0]} ended with {done.returncode}: {done.stderr.decode(errors='replace')[-300:]}")
@@ -85,7 +86,7 @@ class Comparison:
 
     def copy(self, module: Path, to: Path) -> None:
         """Copy a module as it was before it got its BTF."""
-        if not self.run("objcopy", "--remove-section=.BTF", "--remove-section=.BTF.base", module, to):
+        if not self.run(OBJCOPY, "--remove-section=.BTF", "--remove-section=.BTF.base", module, to):
             raise SystemExit(f"cannot copy {module}")
 
     def options(self, features: str) -> tuple[str, ...]:
