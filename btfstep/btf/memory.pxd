@@ -29,6 +29,7 @@ cdef extern from *:
     """
     uint32_t load_acquire "btfstep_load_acquire"(const uint32_t *p) noexcept nogil
     uint64_t fold "btfstep_fold"(uint64_t a, uint64_t b) noexcept nogil
+    void prefetch "__builtin_prefetch"(const void *p) noexcept nogil
     void store_release "btfstep_store_release"(uint32_t *p, uint32_t value) noexcept nogil
 
 

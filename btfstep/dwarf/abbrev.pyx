@@ -277,6 +277,90 @@ cdef int grow_steps(AbbrevTable *table) noexcept nogil:
     return 0
 
 
+cdef unsigned int shape_of(const Abbrev *abbrev) noexcept nogil:
+    """The shape that the tag and the attributes that are kept allow, whatever their forms."""
+    cdef uint32_t tag = abbrev.tag
+    cdef uint32_t name = <uint32_t>1 << SLOT_NAME
+    cdef uint32_t type = <uint32_t>1 << SLOT_TYPE
+    cdef uint32_t location = <uint32_t>1 << SLOT_MEMBER_LOCATION
+    cdef uint32_t value = <uint32_t>1 << SLOT_CONST_VALUE
+    if abbrev.children:
+        return SHAPE_NONE
+    if tag == DW_TAG_member and abbrev.mask & location and not abbrev.mask & ~(name | type | location):
+        return SHAPE_MEMBER
+    if tag == DW_TAG_enumerator and abbrev.mask == name | value:
+        return SHAPE_ENUMERATOR
+    if tag == DW_TAG_formal_parameter and not abbrev.mask & ~(name | type):
+        return SHAPE_PARAMETER
+    if tag == DW_TAG_typedef and not abbrev.mask & ~(name | type):
+        return SHAPE_REFERENCE
+    if tag == DW_TAG_pointer_type and not abbrev.mask & ~(type | <uint32_t>1 << SLOT_BYTE_SIZE):
+        return SHAPE_REFERENCE
+    if (
+        (tag == DW_TAG_const_type or tag == DW_TAG_volatile_type or tag == DW_TAG_restrict_type)
+        and not abbrev.mask & ~type
+    ):
+        return SHAPE_REFERENCE
+    return SHAPE_NONE
+
+
+cdef void find_shape(Abbrev *abbrev, const Step *steps) noexcept nogil:
+    """Fill in `plain` of an abbreviation whose steps are known."""
+    cdef Plain *plain = &abbrev.plain
+    cdef const Step *step
+    cdef uint64_t size = 0
+    cdef uint64_t bytes
+    cdef uint32_t i
+    plain.shape = SHAPE_NONE
+    plain.inline_name = False
+    plain.name = plain.type = plain.number = NOWHERE
+    plain.number_size = 0
+    plain.constant = 0
+    for i in range(abbrev.nr_steps):
+        step = &steps[i]
+        if step.action == ACT_SKIP:
+            bytes = <uint64_t>step.arg
+        elif step.action == ACT_U1:
+            bytes = 1
+        elif step.action == ACT_U2:
+            bytes = 2
+        elif step.action == ACT_U4 or step.action == ACT_REF4:
+            bytes = 4
+        elif step.action == ACT_U8:
+            bytes = 8
+        elif step.action == ACT_CONST or step.action == ACT_STRING:
+            bytes = 0
+        else:
+            return
+        if step.slot == SLOT_NAME:
+            if step.action == ACT_STRING and i == 0:
+                plain.inline_name = True
+            elif step.form == DW_FORM_strp and bytes == 4:
+                plain.name = <uint16_t>size
+            else:
+                return
+        elif step.slot == SLOT_TYPE:
+            if step.action != ACT_REF4:
+                return
+            plain.type = <uint16_t>size
+        elif step.slot == SLOT_MEMBER_LOCATION or step.slot == SLOT_CONST_VALUE:
+            if (
+                step.form != DW_FORM_data1 and step.form != DW_FORM_data2 and step.form != DW_FORM_data4
+                and step.form != DW_FORM_data8 and step.form != DW_FORM_implicit_const
+            ):
+                return
+            plain.number = <uint16_t>size
+            plain.number_size = <uint8_t>bytes
+            plain.constant = <uint64_t>step.arg if step.action == ACT_CONST else 0
+        elif step.action == ACT_STRING:
+            return
+        size += bytes
+        if size >= NOWHERE:
+            return
+    plain.size = <uint16_t>size
+    plain.shape = <uint8_t>shape_of(abbrev)
+
+
 cdef int abbrev_load(
     AbbrevTable *table, const Sections *sections, uint64_t offset,
     uint8_t version, uint8_t address_size, uint8_t offset_size, Fault *fault,
@@ -365,6 +449,7 @@ cdef int abbrev_load(
         if c.failed:
             break
         abbrev.nr_steps = table.nr_steps - abbrev.first_step
+        find_shape(abbrev, table.steps + abbrev.first_step)
         table.nr_items += 1
         if abbrev.code != table.nr_items:
             table.dense = False

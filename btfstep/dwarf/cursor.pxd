@@ -67,9 +67,7 @@ cdef inline uint16_t read_u16(Cursor *c) noexcept nogil:
         cursor_fail(c)
         return 0
     c.at = p + 2
-    if c.big:
-        return <uint16_t>(p[1] | (<uint32_t>p[0] << 8))
-    return <uint16_t>(p[0] | (<uint32_t>p[1] << 8))
+    return load_u16(p, c.big)
 
 
 cdef inline uint32_t load_u32(const uint8_t *p, bint big) noexcept nogil:
@@ -77,6 +75,18 @@ cdef inline uint32_t load_u32(const uint8_t *p, bint big) noexcept nogil:
     if big:
         return p[3] | (<uint32_t>p[2] << 8) | (<uint32_t>p[1] << 16) | (<uint32_t>p[0] << 24)
     return p[0] | (<uint32_t>p[1] << 8) | (<uint32_t>p[2] << 16) | (<uint32_t>p[3] << 24)
+
+
+cdef inline uint16_t load_u16(const uint8_t *p, bint big) noexcept nogil:
+    """Two bytes that the caller has checked to be there."""
+    return <uint16_t>(p[1] | (<uint32_t>p[0] << 8)) if big else <uint16_t>(p[0] | (<uint32_t>p[1] << 8))
+
+
+cdef inline uint64_t load_u64(const uint8_t *p, bint big) noexcept nogil:
+    """Eight bytes that the caller has checked to be there."""
+    if big:
+        return <uint64_t>load_u32(p + 4, True) | (<uint64_t>load_u32(p, True) << 32)
+    return <uint64_t>load_u32(p, False) | (<uint64_t>load_u32(p + 4, False) << 32)
 
 
 cdef inline uint32_t read_u24(Cursor *c) noexcept nogil:
@@ -105,9 +115,7 @@ cdef inline uint64_t read_u64(Cursor *c) noexcept nogil:
         cursor_fail(c)
         return 0
     c.at = p + 8
-    if c.big:
-        return <uint64_t>load_u32(p + 4, True) | (<uint64_t>load_u32(p, True) << 32)
-    return <uint64_t>load_u32(p, False) | (<uint64_t>load_u32(p + 4, False) << 32)
+    return load_u64(p, c.big)
 
 
 cdef inline uint64_t read_uint(Cursor *c, unsigned int size) noexcept nogil:

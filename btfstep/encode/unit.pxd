@@ -9,7 +9,7 @@ cimport cython
 from libc.stdint cimport int8_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from btfstep.btf.types cimport Row, Type
-from btfstep.dwarf.abbrev cimport AbbrevTable, Die
+from btfstep.dwarf.abbrev cimport Abbrev, AbbrevTable, Die
 from btfstep.dwarf.cursor cimport Cursor
 from btfstep.dwarf.location cimport Location
 from btfstep.dwarf.sections cimport Fault
@@ -34,10 +34,16 @@ cdef enum:
     PACKED_NO = 1
     PACKED_YES = 2
 
+    NO_MARK = 0xFFFFFFFF
+    MARK_SHIFT = 3
+
     # In the name of a type or row, until `finish_types`: the output may not
     # have this string yet.
     NEW_NAME = 1 << 31
-    CACHED_NAME_BITS = 15
+    # In the name of a row or typedef, until `find_names`: the rest is an offset in .debug_str.
+    RAW_NAME = 1 << 30
+    NAMES_AHEAD = 10
+    CACHED_NAME_BITS = 16
     CACHED_NAMES = 1 << CACHED_NAME_BITS
 
     # Who a Tag belongs to, in the two high bits of `owner`
@@ -55,6 +61,7 @@ cdef struct Frame:
     bint top_level
     uint32_t tag
     uint32_t rel  # of the DIE, see `UnitEncoder.rel`
+    uint32_t mark  # index of its mark, if it has one
     uint32_t name
     uint32_t size
     uint32_t type  # rel of its DW_AT_type
@@ -70,16 +77,16 @@ cdef struct Frame:
 
 cdef struct Extra:
     # What the DWARF says of a type that BTF does not, for calling conventions.
-    uint32_t rel
     uint32_t byte_size  # DW_AT_byte_size, 0 if absent
     uint16_t tag
     uint16_t alignment  # see layout.pyx; 0: not asked yet
     uint8_t packed
 
 
-cdef struct Entry:
+cdef struct Mark:
+    # A DIE that others may refer to.
     uint32_t rel
-    uint32_t value  # 0: free
+    uint32_t value  # what `find` finds, in the two high bits, and 1 + its index; 0: not finished yet
 
 
 cdef struct CachedName:
@@ -174,6 +181,7 @@ cdef class UnitEncoder:
     cdef Unit unit  # the one being walked
     cdef uint32_t unit_index
     cdef uint64_t base  # `rel` 0
+    cdef uint64_t shift  # from an offset in the walked unit's section to its `rel`, modulo 2^64
     cdef uint64_t types_shift  # where .debug_info starts when .debug_types comes first
     cdef uint64_t limit  # first `rel` past the end
     cdef Record *record  # the caller's
@@ -195,9 +203,13 @@ cdef class UnitEncoder:
     cdef uint32_t nr_tags, tags_cap  # by owner, once the walk is done
     # Of all units so far: their bytes, links of chains of annotations, steps over what DIEs share.
     cdef uint64_t bytes, links, work
-    cdef Entry *entries  # rel -> kind and index, open addressing
-    cdef uint32_t nr_entries, entries_mask, entries_cap
-    # Names come back within and between units: most are found in 256 KiB,
+    # The walk meets DIEs in the order of their offsets, so marks are sorted as they
+    # come, and a table of where each 8 bytes' first one is finds any in a step or two.
+    cdef Mark *marks
+    cdef uint32_t nr_marks, marks_cap
+    cdef uint32_t *first_mark  # by rel >> MARK_SHIFT: 1 + the first mark there, 0: none
+    cdef uint32_t first_marks_cap
+    # Names come back within and between units: most are found in 512 KiB,
     # which stay in the processor's cache, unlike the pool's 18 MB.
     cdef CachedName *cached
     cdef uint32_t *stamps  # by string: 1 + serial of the record that listed it
@@ -212,7 +224,7 @@ cdef class UnitEncoder:
 
     cdef int encode_unit(self, uint32_t index, Record *record) noexcept nogil
     cdef int encode_merged(self, Record *record) noexcept nogil
-    cdef void begin(self, Record *record, uint64_t size) noexcept nogil
+    cdef int begin(self, Record *record, uint64_t size) noexcept nogil
     cdef int finish(self) noexcept nogil
     cdef int walk(self, uint32_t index) noexcept nogil
     cdef int walk_children(self, Cursor *c) noexcept nogil
@@ -220,16 +232,21 @@ cdef class UnitEncoder:
     cdef uint32_t rel(self, uint64_t offset) noexcept nogil
     cdef uint32_t reference(self, const Die *die, unsigned int slot) noexcept nogil
     cdef int name_of(self, const Die *die, unsigned int slot, uint32_t missing, uint32_t *name) noexcept nogil
+    cdef uint32_t name_at(self, uint32_t offset) noexcept nogil
+    cdef void fetch_name(self, uint32_t name) noexcept nogil
+    cdef void fetch_uncached(self, uint32_t name) noexcept nogil
+    cdef uint32_t uncached_name_at(self, uint32_t offset) noexcept nogil
+    cdef uint32_t marked_new(self, uint32_t name) noexcept nogil
     cdef int new_name_of(self, const Die *die, uint32_t *name) noexcept nogil
     cdef uint32_t find(self, uint32_t rel, unsigned int kind) noexcept nogil
-    cdef int remember(self, uint32_t rel, unsigned int kind, uint32_t index) noexcept nogil
-    cdef int grow_entries(self) noexcept nogil
+    cdef uint32_t mark(self, uint32_t rel) noexcept nogil
+    cdef int set_mark(self, uint32_t mark, unsigned int kind, uint32_t index) noexcept nogil
     cdef uint32_t resolve(self, uint32_t rel) noexcept nogil
     cdef Frame *push(self, unsigned int kind, const Die *die) noexcept nogil
     cdef int skip_children(self, Cursor *c, const Die *die) noexcept nogil
     cdef int skip_nested(self, Cursor *c) noexcept nogil
     cdef uint32_t add_type(
-        self, const Die *die, uint32_t rel, uint32_t tag, uint32_t byte_size,
+        self, uint32_t mark, uint32_t tag, uint32_t byte_size,
         uint32_t name, uint32_t info, uint32_t ref, uint32_t extra, uint64_t state
     ) noexcept nogil
     cdef int64_t move_rows(self, uint32_t first) noexcept nogil
@@ -242,6 +259,8 @@ cdef class UnitEncoder:
     cdef bint excluded(self, const uint8_t *text) noexcept nogil
     cdef int close_function(self, const Frame *frame) noexcept nogil
     cdef int visit(self, Cursor *c, const Die *die) noexcept nogil
+    cdef int walk_members(self, Cursor *c) noexcept nogil
+    cdef int visit_plain(self, Cursor *c, const Abbrev *abbrev, uint32_t rel) noexcept nogil
     cdef int visit_common(self, Cursor *c, const Die *die, bint top_level) noexcept nogil
     cdef int visit_base_type(self, const Die *die) noexcept nogil
     cdef int visit_pointer(self, Cursor *c, const Die *die) noexcept nogil
@@ -257,6 +276,7 @@ cdef class UnitEncoder:
     cdef int close_enumeration(self, const Frame *frame) noexcept nogil
     cdef int close_array(self, const Frame *frame) noexcept nogil
     cdef int close_pointer(self, const Frame *frame) noexcept nogil
+    cdef int find_names(self) noexcept nogil
     cdef int finish_types(self) noexcept nogil
     cdef int place_bits(self) noexcept nogil
     cdef uint32_t used_name(self, uint32_t name) noexcept nogil

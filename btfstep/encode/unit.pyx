@@ -11,21 +11,25 @@ resolved when all types have their numbers.
 """
 
 from libc.stdint cimport int8_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, qsort
-from libc.string cimport memset, strcmp, strlen, strncmp, strstr
+from libc.stdlib cimport free, malloc, qsort
+from libc.string cimport memchr, memcpy, memset, strcmp, strlen, strncmp, strstr
 
 from btfstep.btf.constants cimport *
-from btfstep.btf.memory cimport load_acquire, reserve
+from btfstep.btf.memory cimport load_acquire, prefetch, reserve
 from btfstep.btf.strings cimport FAILED, NO_NAME, pool_at, pool_offset, pool_text
 from btfstep.btf.types cimport Row, Type, hash_enumerator, hash_member, hash_type
 from btfstep.dwarf.abbrev cimport (
     SLOT_ANNOTATION, SLOT_ARTIFICIAL, SLOT_BIT_OFFSET, SLOT_BIT_SIZE, SLOT_BYTE_SIZE, SLOT_CALLING,
     SLOT_CONST_VALUE, SLOT_COUNT, SLOT_DATA_BIT_OFFSET, SLOT_DECLARATION, SLOT_DWO_NAME, SLOT_ENCODING,
     SLOT_EXTERNAL, SLOT_INLINE, SLOT_LOCATION, SLOT_LOW_PC, SLOT_MEMBER_LOCATION, SLOT_NAME, SLOT_ORIGIN,
-    SLOT_PRODUCER, SLOT_SIBLING, SLOT_SPECIFICATION, SLOT_TYPE, SLOT_UPPER_BOUND, Die, abbrev_free, has, read_die,
+    SLOT_PRODUCER, SLOT_SIBLING, SLOT_SPECIFICATION, SLOT_TYPE, SLOT_UPPER_BOUND, NOWHERE, SHAPE_ENUMERATOR,
+    SHAPE_MEMBER, SHAPE_NONE, SHAPE_PARAMETER, SHAPE_REFERENCE, Abbrev, Die, Plain, abbrev_find, abbrev_free, has,
+    read_attributes, read_die,
 )
 from btfstep.dwarf.constants cimport *
-from btfstep.dwarf.cursor cimport Cursor, cursor_left, cursor_set, cursor_tell
+from btfstep.dwarf.cursor cimport (
+    Cursor, cursor_left, cursor_set, cursor_tell, load_u16, load_u32, load_u64, read_uleb,
+)
 from btfstep.dwarf.location cimport Location, block_constant
 from btfstep.dwarf.sections cimport SEC_INFO, SEC_TYPES, Sections, fail, fail_memory
 from btfstep.dwarf.unit cimport Unit, die_address, die_number, die_text, unit_start
@@ -33,21 +37,24 @@ from btfstep.encode.context cimport EncodeContext
 from btfstep.encode.record cimport Record, Tag, record_clear
 
 cdef enum:  # FrameKind
-    IN_UNIT
-    IN_NAMESPACE
+    # those that others may refer to
     IN_CLASS
     IN_ENUMERATION
     IN_ARRAY
     IN_SUBROUTINE
     IN_FUNCTION
-    IN_BLOCK
     IN_POINTER
+    LAST_MARKED = IN_POINTER
+    IN_UNIT
+    IN_NAMESPACE
+    IN_BLOCK
     IN_ANNOTATED  # only annotations are of interest
 
 cdef enum:
     # Compilers nest a few dozen deep.
     MAX_DEPTH = 4096
     MAX_DIMENSIONS = 64
+    RUN = 64
     # Longer chains of annotations are cycles.
     MAX_CHAIN = 1000
     # A chain may be shared; real ones have a link or two.  More links than
@@ -67,6 +74,21 @@ cdef int by_owner(const void *a, const void *b) noexcept nogil:
     return (x.order > y.order) - (x.order < y.order)
 
 
+cdef inline uint32_t cache_slot(uint32_t offset) noexcept nogil:
+    return (offset * <uint32_t>0x9E3779B1) >> (32 - CACHED_NAME_BITS)
+
+
+cdef inline unsigned int reference_kind(uint32_t tag) noexcept nogil:
+    """The kind of a type that refers to one other."""
+    if tag == DW_TAG_pointer_type:
+        return BTF_KIND_PTR
+    if tag == DW_TAG_const_type:
+        return BTF_KIND_CONST
+    if tag == DW_TAG_volatile_type:
+        return BTF_KIND_VOLATILE
+    return BTF_KIND_RESTRICT if tag == DW_TAG_restrict_type else BTF_KIND_TYPEDEF
+
+
 cdef class UnitEncoder:
     """Encodes units for one worker.
 
@@ -75,9 +97,10 @@ cdef class UnitEncoder:
 
     def __cinit__(self, EncodeContext context not None):
         self.context = context
-        self.cached = <CachedName *>calloc(CACHED_NAMES, sizeof(CachedName))
+        self.cached = <CachedName *>malloc(CACHED_NAMES * sizeof(CachedName))
         if self.cached == NULL:
             raise MemoryError
+        memset(self.cached, 0xFF, CACHED_NAMES * sizeof(CachedName))  # NEW_NAME is set: nothing is found
         self.name_int = context.strings.intern_bytes(b"int")
         self.name_fake_int = context.strings.intern_bytes(b"__SANITIZED_FAKE_INT__")
         if context.merge_units:
@@ -93,7 +116,8 @@ cdef class UnitEncoder:
         free(self.parameters)
         free(self.objects)
         free(self.tags)
-        free(self.entries)
+        free(self.marks)
+        free(self.first_mark)
         free(self.stamps)
         free(self.cached)
         free(self.order)
@@ -102,10 +126,9 @@ cdef class UnitEncoder:
         """Encode the unit `index` of the list by itself; -1 with `fault`."""
         cdef const Unit *unit = &self.context.units.units[index]
         self.base = unit.offset
-        self.begin(record, unit.end - unit.offset)
         if unit.end - unit.offset > OWNER_MASK * <uint64_t>4:
-            return self.fail_at("unit is larger than 4 GiB", unit.offset)
-        if self.walk(index) < 0:
+            return fail(&self.fault, "unit is larger than 4 GiB", unit.section, unit.offset)
+        if self.begin(record, unit.end - unit.offset) < 0 or self.walk(index) < 0:
             return -1
         return self.finish()
 
@@ -115,35 +138,31 @@ cdef class UnitEncoder:
         cdef uint64_t size = sections.view[SEC_INFO].size + self.types_shift
         cdef uint32_t i
         self.base = 0
-        self.begin(record, size)
         if size > <uint64_t>0xFFFFFFFF:
             return fail(
                 &self.fault, "debug information is larger than 4 GiB and its units refer to each other", SEC_INFO, 0
             )
+        if self.begin(record, size) < 0:
+            return -1
         for i in range(self.context.units.count):
             if self.walk(i) < 0:
                 return -1
         return self.finish()
 
-    cdef void begin(self, Record *record, uint64_t size) noexcept nogil:
-        cdef uint32_t cap
+    cdef int begin(self, Record *record, uint64_t size) noexcept nogil:
         self.record = record
         self.limit = size
         self.serial += 1
         record_clear(record)
         self.nr_frames = self.nr_scratch = self.nr_deferred = 0
         self.nr_functions = self.nr_parameters = self.nr_objects = self.nr_tags = 0
-        self.nr_entries = self.nr_order = 0
+        self.nr_marks = self.nr_order = 0
         self.bytes += size
         self.rust = False
-        # As large a table as the unit will need, not as the largest so far
-        # needed: clearing it costs more than growing it.
-        cap = 1024
-        while cap < self.entries_cap and cap < size // 32:
-            cap *= 2
-        if cap <= self.entries_cap:
-            self.entries_mask = cap - 1
-            memset(self.entries, 0, <size_t>cap * sizeof(Entry))
+        if reserve(<void **>&self.first_mark, &self.first_marks_cap, (size >> MARK_SHIFT) + 1, sizeof(uint32_t)) < 0:
+            return fail_memory(&self.fault)
+        memset(self.first_mark, 0, <size_t>((size >> MARK_SHIFT) + 1) * sizeof(uint32_t))
+        return 0
 
     cdef int fail_at(self, const char *what, uint64_t offset) noexcept nogil:
         return fail(&self.fault, what, self.unit.section, offset)
@@ -168,11 +187,8 @@ cdef class UnitEncoder:
 
     cdef uint32_t rel(self, uint64_t offset) noexcept nogil:
         """A DIE's offset in the walked unit's section, as offset from the record's start; 0: outside."""
-        if self.base == 0 and self.unit.section == SEC_INFO:
-            offset += self.types_shift
-        if offset <= self.base or offset - self.base >= self.limit:
-            return 0
-        return <uint32_t>(offset - self.base)
+        offset += self.shift
+        return <uint32_t>offset if offset < self.limit else 0
 
     cdef uint32_t reference(self, const Die *die, unsigned int slot) noexcept nogil:
         """The `rel` that an attribute of class reference holds; 0: none that can be followed."""
@@ -188,74 +204,57 @@ cdef class UnitEncoder:
         if form == DW_FORM_ref_addr:
             # Always into .debug_info.
             if self.base == 0:
-                return <uint32_t>(die.value[slot] + self.types_shift) if die.value[slot] < self.limit else 0
+                return self.rel(die.value[slot] - self.shift + self.types_shift)
             return self.rel(die.value[slot])
         if form == DW_FORM_ref_sig8 and self.base == 0:
             unit = self.context.units.type_unit(die.value[slot])
             if unit != NULL:
-                return <uint32_t>(
-                    unit.offset + unit.type_offset + (self.types_shift if unit.section == SEC_INFO else 0)
+                return self.rel(
+                    unit.offset + unit.type_offset - self.shift
+                    + (self.types_shift if unit.section == SEC_INFO else 0)
                 )
         return 0
 
-    cdef uint32_t find(self, uint32_t rel, unsigned int kind) noexcept nogil:
-        """1 + the index (types: the local id) of what was remembered for `rel`; 0: nothing of this kind."""
-        cdef uint32_t at
-        cdef const Entry *entry
-        if self.entries == NULL or rel == 0:
-            return 0
-        at = (rel * <uint32_t>0x9E3779B1) >> 8 & self.entries_mask
-        while True:
-            entry = &self.entries[at]
-            if entry.value == 0:
-                return 0
-            if entry.rel == rel:
-                return (entry.value & OWNER_MASK) if entry.value >> OWNER_SHIFT == kind else 0
-            at = (at + 1) & self.entries_mask
+    cdef uint32_t mark(self, uint32_t rel) noexcept nogil:
+        """Let the DIE at `rel`, which comes after all marked so far, be found; its mark, or NO_MARK with `fault`."""
+        cdef uint32_t index = self.nr_marks
+        cdef uint32_t slot = rel >> MARK_SHIFT
+        if index and rel <= self.marks[index - 1].rel:
+            self.fail_at("DIEs that lie within one another", self.base + rel)
+            return NO_MARK
+        if reserve(<void **>&self.marks, &self.marks_cap, <uint64_t>index + 2, sizeof(Mark)) < 0:
+            fail_memory(&self.fault)
+            return NO_MARK
+        # (`rel` is below `limit`, which the table covers)
+        if self.first_mark[slot] == 0:
+            self.first_mark[slot] = index + 1
+        self.marks[index].rel = rel
+        self.marks[index].value = 0
+        self.marks[index + 1].rel = 0xFFFFFFFF  # where `find` stops
+        self.nr_marks = index + 1
+        return index
 
-    cdef int remember(self, uint32_t rel, unsigned int kind, uint32_t index) noexcept nogil:
-        """Let `find` find `index` (not 0) for this DIE."""
-        cdef uint32_t at
-        cdef Entry *entry
+    cdef int set_mark(self, uint32_t mark, unsigned int kind, uint32_t index) noexcept nogil:
+        """Let `find` find `index` (not 0) for this mark."""
         if index >= OWNER_MASK:
-            return self.fail_at("too many DIEs in one unit", rel)
-        if (self.entries == NULL or <uint64_t>self.nr_entries * 2 >= self.entries_mask) and self.grow_entries() < 0:
-            return fail_memory(&self.fault)
-        at = (rel * <uint32_t>0x9E3779B1) >> 8 & self.entries_mask
-        while self.entries[at].value != 0:
-            if self.entries[at].rel == rel:
-                return 0  # overlapping units, or an annotation that several pointers share
-            at = (at + 1) & self.entries_mask
-        entry = &self.entries[at]
-        entry.rel = rel
-        entry.value = kind << OWNER_SHIFT | index
-        self.nr_entries += 1
+            return self.fail_at("too many DIEs in one unit", self.base)
+        self.marks[mark].value = kind << OWNER_SHIFT | index
         return 0
 
-    cdef int grow_entries(self) noexcept nogil:
-        """Double the table."""
-        cdef uint32_t old_cap = self.entries_mask + 1 if self.entries != NULL else 0
-        cdef uint32_t cap = old_cap * 2 if old_cap else 4096
-        cdef Entry *old = self.entries
-        cdef Entry *new
-        cdef uint32_t i, at
-        # The hash keeps 24 bits of the product, enough for every unit but a merged kernel.
-        if cap > 1 << 30:
-            return -1
-        new = <Entry *>calloc(cap, sizeof(Entry))
-        if new == NULL:
-            return -1
-        for i in range(old_cap):
-            if old[i].value != 0:
-                at = (old[i].rel * <uint32_t>0x9E3779B1) >> 8 & (cap - 1)
-                while new[at].value != 0:
-                    at = (at + 1) & (cap - 1)
-                new[at] = old[i]
-        free(old)
-        self.entries = new
-        self.entries_cap = cap
-        self.entries_mask = cap - 1
-        return 0
+    cdef uint32_t find(self, uint32_t rel, unsigned int kind) noexcept nogil:
+        """1 + the index (types: the local id) of what was marked at `rel`; 0: nothing of this kind."""
+        # `rel` is below `limit` (see `reference`), which the table covers.
+        cdef uint32_t at = self.first_mark[rel >> MARK_SHIFT]
+        cdef const Mark *mark
+        if at == 0:
+            return 0
+        mark = &self.marks[at - 1]
+        # The last mark of all has a `rel` that nothing reaches.
+        while mark.rel < rel:
+            mark += 1
+        if mark.rel != rel or mark.value >> OWNER_SHIFT != kind:
+            return 0
+        return mark.value & OWNER_MASK
 
     cdef uint32_t resolve(self, uint32_t rel) noexcept nogil:
         """The local type id of the type at `rel`; void when no type is there."""
@@ -287,27 +286,47 @@ cdef class UnitEncoder:
         name[0] = id
         return 0
 
+    cdef uint32_t marked_new(self, uint32_t name) noexcept nogil:
+        """The name, with NEW_NAME if the output may not have it yet."""
+        if name and load_acquire(pool_offset(self.context.strings, name)) == 0:
+            return name | NEW_NAME
+        return name
+
+    cdef uint32_t name_at(self, uint32_t offset) noexcept nogil:
+        """The name at `offset` of .debug_str, with NEW_NAME where that applies; FAILED when there is none."""
+        cdef const CachedName *cached = &self.cached[cache_slot(offset)]
+        if cached.offset == offset and not cached.name & NEW_NAME:
+            return cached.name
+        return self.uncached_name_at(offset)
+
+    cdef void fetch_name(self, uint32_t name) noexcept nogil:
+        """Have the processor fetch what `name_at` will look at first for a raw name; any other does no harm."""
+        prefetch(&self.cached[cache_slot(name & ~<uint32_t>RAW_NAME)])
+
+    cdef void fetch_uncached(self, uint32_t name) noexcept nogil:
+        """The same for what it will look at next, if the name is not cached."""
+        cdef uint32_t offset = name & ~<uint32_t>RAW_NAME
+        if self.cached[cache_slot(offset)].offset != offset:
+            # (an address to fetch need not be valid)
+            prefetch(self.context.strings.by_offset + offset)
+
+    cdef uint32_t uncached_name_at(self, uint32_t offset) noexcept nogil:
+        cdef CachedName *cached = &self.cached[cache_slot(offset)]
+        cdef uint32_t name = pool_at(self.context.strings, offset)
+        if name != FAILED:
+            name = self.marked_new(name)
+            cached.offset = offset
+            cached.name = name
+        return name
+
     cdef int new_name_of(self, const Die *die, uint32_t *name) noexcept nogil:
         """DW_AT_name of what becomes a type or row, with NEW_NAME where that applies; 0 where there is none."""
-        cdef CachedName *cached
-        cdef uint32_t offset
-        if has(die, SLOT_NAME) and die.form[SLOT_NAME] == DW_FORM_strp and die.value[SLOT_NAME] < <uint64_t>0xFFFFFFFF:
-            offset = <uint32_t>die.value[SLOT_NAME]
-            cached = &self.cached[(offset * <uint32_t>0x9E3779B1) >> (32 - CACHED_NAME_BITS)]
-            if cached.offset == offset + 1 and not cached.name & NEW_NAME:
-                name[0] = cached.name
-                return 0
-            if self.name_of(die, SLOT_NAME, 0, name) < 0:
-                return -1
-            if load_acquire(pool_offset(self.context.strings, name[0])) == 0:
-                name[0] |= NEW_NAME
-            cached.offset = offset + 1
-            cached.name = name[0]
-            return 0
+        if has(die, SLOT_NAME) and die.form[SLOT_NAME] == DW_FORM_strp and die.value[SLOT_NAME] <= <uint64_t>0xFFFFFFFF:
+            name[0] = self.name_at(<uint32_t>die.value[SLOT_NAME])
+            return 0 if name[0] != FAILED else self.fail_at("string outside of its section", die.offset)
         if self.name_of(die, SLOT_NAME, 0, name) < 0:
             return -1
-        if name[0] and load_acquire(pool_offset(self.context.strings, name[0])) == 0:
-            name[0] |= NEW_NAME
+        name[0] = self.marked_new(name[0])
         return 0
 
     cdef int use_name(self, uint32_t name) noexcept nogil:
@@ -347,6 +366,11 @@ cdef class UnitEncoder:
         frame.kind = <uint8_t>kind
         frame.tag = die.tag
         frame.rel = self.rel(die.offset)
+        frame.mark = NO_MARK
+        if kind <= LAST_MARKED:
+            frame.mark = self.mark(frame.rel)
+            if frame.mark == NO_MARK:
+                return NULL
         frame.first_row = self.nr_scratch
         frame.first_deferred = self.nr_deferred
         frame.first_tag = self.nr_tags
@@ -396,6 +420,9 @@ cdef class UnitEncoder:
         cdef int status
         self.unit = self.context.units.units[index]
         self.unit_index = index
+        self.shift = -self.base
+        if self.base == 0 and self.unit.section == SEC_INFO:
+            self.shift = self.types_shift
         status = unit_start(&self.context.sections.c, &self.unit, &self.abbrevs, &c, &die, &self.fault)
         if status <= 0:
             return status
@@ -452,20 +479,205 @@ cdef class UnitEncoder:
 
     cdef int walk_children(self, Cursor *c) noexcept nogil:
         cdef Die die
+        cdef const Abbrev *abbrev
+        cdef uint64_t code
+        cdef const uint8_t *attributes
+        cdef int done
         while self.nr_frames:
             if cursor_left(c) == 0:
                 # The last lists of a unit may go without their end.
                 if self.close() < 0:
                     return -1
                 continue
-            if not read_die(c, &self.abbrevs, self.unit.offset, &die):
-                return self.fail_at("DIE is cut short or has no abbreviation", die.offset)
-            if die.tag == 0:
+            die.offset = cursor_tell(c)
+            code = read_uleb(c)
+            if code == 0 and not c.failed:
                 if self.close() < 0:
                     return -1
-            elif self.visit(c, &die) < 0:
+                continue
+            abbrev = abbrev_find(&self.abbrevs, code)
+            if abbrev == NULL:
+                return self.fail_at("DIE is cut short or has no abbreviation", die.offset)
+            if abbrev.plain.shape != SHAPE_NONE:
+                attributes = c.at
+                done = self.visit_plain(c, abbrev, self.rel(die.offset))
+                if done < 0:
+                    return -1
+                if done:
+                    if abbrev.plain.shape == SHAPE_MEMBER and self.walk_members(c) < 0:
+                        return -1
+                    continue
+                c.at = attributes
+            read_attributes(c, &self.abbrevs, self.unit.offset, abbrev, &die)
+            if c.failed:
+                return self.fail_at("DIE is cut short or has no abbreviation", die.offset)
+            if self.visit(c, &die) < 0:
                 return -1
         return 0
+
+    cdef int walk_members(self, Cursor *c) noexcept nogil:
+        """Take the plain members that come next in a struct or union; `c` is left at the first DIE that is none.
+
+        Half of all DIEs are members: with all that a member needs at hand in
+        one loop, they take a third of the time that they do in `visit_plain`.
+        """
+        cdef Frame *frame = &self.frames[self.nr_frames - 1]
+        cdef const Abbrev *items = self.abbrevs.items
+        cdef uint32_t nr_items = self.abbrevs.nr_items if self.abbrevs.dense else 0
+        cdef const Plain *plain
+        cdef const uint8_t *end = c.end
+        cdef const uint8_t *at = c.at  # the DIE
+        cdef const uint8_t *p  # its attributes
+        cdef bint big = c.big
+        cdef bint is_union = frame.tag == DW_TAG_union_type
+        cdef uint64_t unit = self.unit.offset + self.shift
+        cdef uint64_t limit = self.limit
+        cdef uint64_t type
+        cdef uint32_t code, name, value
+        cdef uint32_t count = 0
+        cdef Row *row
+        while True:
+            # Room for a run of members, which `frame.nr_children` limits too.
+            if reserve(<void **>&self.scratch, &self.scratch_cap, <uint64_t>self.nr_scratch + RUN, sizeof(Row)) < 0:
+                return fail_memory(&self.fault)
+            row = self.scratch + self.nr_scratch
+            count = 0
+            while count < RUN and end - at >= 2:
+                code = at[0]
+                p = at + 1
+                if code >= 0x80:
+                    code = (code & 0x7F) | <uint32_t>at[1] << 7
+                    p = at + 2
+                if code - 1 >= nr_items or code >= 1 << 14:
+                    break
+                plain = &items[code - 1].plain
+                if plain.shape != SHAPE_MEMBER or plain.inline_name or end - p < plain.size:
+                    break
+                # Everything below lies within the `size` bytes that were checked.
+                name = 0
+                if plain.name != NOWHERE:
+                    name = load_u32(p + plain.name, big)
+                    if name >= RAW_NAME:
+                        break
+                    name |= RAW_NAME
+                if plain.number_size == 1:
+                    value = p[plain.number]
+                elif plain.number_size == 2:
+                    value = load_u16(p + plain.number, big)
+                elif plain.number_size == 0:
+                    value = <uint32_t>plain.constant
+                else:
+                    break
+                if is_union and value & 0x1FFFFF:
+                    break
+                type = 0
+                if plain.type != NOWHERE:
+                    type = unit + load_u32(p + plain.type, big)
+                    if type >= limit:
+                        type = 0
+                row.name = name
+                row.type = <uint32_t>type
+                row.value = value * 8
+                row += 1
+                count += 1
+                at = p + plain.size
+            c.at = at
+            if frame.nr_children + count > BTF_MAX_VLEN:
+                return self.fail_at("struct with more members than BTF can count", cursor_tell(c))
+            frame.nr_children += count
+            self.nr_scratch += count
+            if count < RUN:
+                return 0
+
+    cdef int visit_plain(self, Cursor *c, const Abbrev *abbrev, uint32_t rel) noexcept nogil:
+        """Take a DIE of one of the shapes that are read without steps; `c` is behind its code.
+
+        1 when that is done, and `c` behind the DIE; 0, having changed nothing but `c`, where `visit` has to take it:
+        for what is wrong, too, so that each fault is found in one place.
+        """
+        cdef Frame *frame = &self.frames[self.nr_frames - 1]
+        cdef const Plain *plain = &abbrev.plain
+        cdef unsigned int shape = plain.shape
+        cdef unsigned int kind = frame.kind
+        cdef bint big = c.big
+        cdef const uint8_t *p = c.at
+        cdef const uint8_t *text = NULL
+        cdef uint32_t name = 0
+        cdef uint32_t type = 0
+        cdef uint32_t mark
+        cdef uint64_t number
+        cdef Row *row
+        if not (
+            kind == IN_CLASS if shape == SHAPE_MEMBER
+            else kind == IN_ENUMERATION if shape == SHAPE_ENUMERATOR
+            else kind == IN_SUBROUTINE if shape == SHAPE_PARAMETER
+            else kind != IN_ENUMERATION and kind != IN_ARRAY and kind != IN_POINTER and kind != IN_ANNOTATED
+        ):
+            return 0
+        # The bounds of all that is read below.
+        if plain.inline_name:
+            text = p
+            p = <const uint8_t *>memchr(p, 0, <size_t>(c.end - p)) if p < c.end else NULL
+            if p == NULL:
+                return 0
+            p += 1
+        if c.end - p < plain.size:
+            return 0
+        if text != NULL:
+            name = self.context.strings.intern(text, <uint64_t>(p - text - 1))
+            if name == FAILED:
+                return 0
+            name = self.marked_new(name)
+        elif plain.name != NOWHERE:
+            name = load_u32(p + plain.name, big)
+            if name < RAW_NAME:
+                name |= RAW_NAME
+            else:
+                name = self.name_at(name)
+                if name == FAILED:
+                    return 0
+        if plain.type != NOWHERE:
+            type = self.rel(self.unit.offset + load_u32(p + plain.type, big))
+        if shape == SHAPE_REFERENCE:
+            mark = self.mark(rel)
+            if mark == NO_MARK or self.add_type(
+                mark, abbrev.tag, 0, name, make_info(reference_kind(abbrev.tag), 0, False), type, 0, REF_REL
+            ) == 0:
+                return -1
+            c.at = p + plain.size
+            return 1
+        if frame.nr_children >= BTF_MAX_VLEN - 1:
+            return 0
+        if plain.number_size == 0:
+            number = plain.constant
+        elif plain.number_size == 1:
+            number = p[plain.number]
+        elif plain.number_size == 2:
+            number = load_u16(p + plain.number, big)
+        elif plain.number_size == 4:
+            number = load_u32(p + plain.number, big)
+        else:
+            number = load_u64(p + plain.number, big)
+        if reserve(<void **>&self.scratch, &self.scratch_cap, <uint64_t>self.nr_scratch + 1, sizeof(Row)) < 0:
+            return fail_memory(&self.fault)
+        row = &self.scratch[self.nr_scratch]
+        row.name = name
+        if shape == SHAPE_ENUMERATOR:
+            if name == 0 or name == RAW_NAME:
+                return 0
+            row.type = <uint32_t>number
+            row.value = <uint32_t>(number >> 32)
+        else:
+            row.type = type
+            row.value = 0
+            if shape == SHAPE_MEMBER:
+                row.value = <uint32_t>number * 8
+                if row.value & 0xFFFFFF and frame.tag == DW_TAG_union_type:
+                    return 0
+        self.nr_scratch += 1
+        frame.nr_children += 1
+        c.at = p + plain.size
+        return 1
 
     cdef int visit(self, Cursor *c, const Die *die) noexcept nogil:
         """Take one child of the innermost open DIE."""
@@ -525,19 +737,17 @@ cdef class UnitEncoder:
         """Take a DIE that may stand in units, namespaces, structs and functions alike."""
         cdef Frame *frame
         cdef uint32_t tag = die.tag
-        cdef uint32_t name, id
+        cdef uint32_t name, id, mark
         cdef uint64_t number
         if tag == DW_TAG_pointer_type:
             return self.visit_pointer(c, die)
         if tag == DW_TAG_const_type or tag == DW_TAG_volatile_type or tag == DW_TAG_restrict_type:
+            mark = self.mark(self.rel(die.offset))
+            if mark == NO_MARK:
+                return -1
             id = self.add_type(
-                die, self.rel(die.offset), tag, 0, 0,
-                make_info(
-                    BTF_KIND_CONST if tag == DW_TAG_const_type
-                    else BTF_KIND_VOLATILE if tag == DW_TAG_volatile_type
-                    else BTF_KIND_RESTRICT,
-                    0, False,
-                ),
+                mark, tag, 0, 0,
+                make_info(reference_kind(tag), 0, False),
                 self.reference(die, SLOT_TYPE), 0, REF_REL,
             )
             return -1 if id == 0 else self.skip_children(c, die)
@@ -559,12 +769,15 @@ cdef class UnitEncoder:
             die_number(die, SLOT_DECLARATION, &number)
             frame.flag = number != 0
             frame.index = self.reference(die, SLOT_ANNOTATION)
-            return 0 if die.children else self.close()
+            return self.walk_members(c) if die.children else self.close()
         if tag == DW_TAG_typedef:
             if self.new_name_of(die, &name) < 0:
                 return -1
+            mark = self.mark(self.rel(die.offset))
+            if mark == NO_MARK:
+                return -1
             id = self.add_type(
-                die, self.rel(die.offset), tag, 0, name, make_info(BTF_KIND_TYPEDEF, 0, False),
+                mark, tag, 0, name, make_info(BTF_KIND_TYPEDEF, 0, False),
                 self.reference(die, SLOT_TYPE), 0, REF_REL,
             )
             if id == 0:
@@ -625,10 +838,10 @@ cdef class UnitEncoder:
     # Types
 
     cdef uint32_t add_type(
-        self, const Die *die, uint32_t rel, uint32_t tag, uint32_t byte_size,
+        self, uint32_t mark, uint32_t tag, uint32_t byte_size,
         uint32_t name, uint32_t info, uint32_t ref, uint32_t extra, uint64_t state
     ) noexcept nogil:
-        """Number a type; 0 with `fault`.  `die` is NULL for types that stand for no DIE of their own."""
+        """Number a type; 0 with `fault`.  `mark` is that of its DIE, or NO_MARK where there is none to refer to."""
         cdef Record *r = self.record
         cdef Type *t
         cdef uint32_t id
@@ -656,12 +869,11 @@ cdef class UnitEncoder:
         t.ref = ref
         t.extra = extra
         t.hash = state
-        self.extras[id].rel = rel
         self.extras[id].byte_size = byte_size
         self.extras[id].tag = <uint16_t>tag
         self.extras[id].alignment = 0
         self.extras[id].packed = PACKED_UNKNOWN
-        if rel != 0 and self.remember(rel, FOUND_TYPE, id) < 0:
+        if mark != NO_MARK and self.set_mark(mark, FOUND_TYPE, id) < 0:
             return 0
         return id
 
@@ -670,11 +882,10 @@ cdef class UnitEncoder:
         cdef Record *r = self.record
         cdef uint32_t count = self.nr_scratch - first
         cdef uint32_t start = r.nr_rows
-        cdef uint32_t i
         if reserve(<void **>&r.rows, &r.rows_cap, <uint64_t>start + count, sizeof(Row)) < 0:
             return fail_memory(&self.fault)
-        for i in range(count):
-            r.rows[start + i] = self.scratch[first + i]
+        if count:
+            memcpy(r.rows + start, self.scratch + first, <size_t>count * sizeof(Row))
         r.nr_rows = start + count
         self.nr_scratch = first
         return start
@@ -682,7 +893,7 @@ cdef class UnitEncoder:
     cdef int visit_base_type(self, const Die *die) noexcept nogil:
         cdef uint64_t bytes = 0
         cdef uint64_t encoding = 0
-        cdef uint32_t name, size
+        cdef uint32_t name, size, mark
         cdef uint32_t flags = 0
         cdef bint is_float = False
         if self.new_name_of(die, &name) < 0:
@@ -701,11 +912,14 @@ cdef class UnitEncoder:
             return self.fail_at("complex floating point type, which BTF does not have", die.offset)
         if name == 0:
             return self.fail_at("base type without a name", die.offset)
+        mark = self.mark(self.rel(die.offset))
+        if mark == NO_MARK:
+            return -1
         if is_float:
             if size != 2 and size != 4 and size != 8 and size != 12 and size != 16:
                 return self.fail_at("floating point type of a size that BTF does not have", die.offset)
             if self.add_type(
-                die, self.rel(die.offset), die.tag, <uint32_t>bytes, name, make_info(BTF_KIND_FLOAT, 0, False),
+                mark, die.tag, <uint32_t>bytes, name, make_info(BTF_KIND_FLOAT, 0, False),
                 size, 0, REF_LOCAL,
             ) == 0:
                 return -1
@@ -715,7 +929,7 @@ cdef class UnitEncoder:
             name = NEW_NAME | self.name_fake_int
             size = 4
         if self.add_type(
-            die, self.rel(die.offset), die.tag, <uint32_t>bytes, name, make_info(BTF_KIND_INT, 0, False),
+            mark, die.tag, <uint32_t>bytes, name, make_info(BTF_KIND_INT, 0, False),
             size, flags << 24 | size * 8, REF_LOCAL,
         ) == 0:
             return -1
@@ -725,6 +939,7 @@ cdef class UnitEncoder:
 
     cdef int visit_pointer(self, Cursor *c, const Die *die) noexcept nogil:
         cdef Frame *frame
+        cdef uint32_t mark
         if self.context.options.type_tags and (die.children or has(die, SLOT_ANNOTATION)):
             frame = self.push(IN_POINTER, die)
             if frame == NULL:
@@ -733,8 +948,11 @@ cdef class UnitEncoder:
             # gcc's form of the same: a chain of DIEs elsewhere.
             frame.index = self.reference(die, SLOT_ANNOTATION)
             return 0 if die.children else self.close()
+        mark = self.mark(self.rel(die.offset))
+        if mark == NO_MARK:
+            return -1
         if self.add_type(
-            die, self.rel(die.offset), die.tag, 0, 0, make_info(BTF_KIND_PTR, 0, False),
+            mark, die.tag, 0, 0, make_info(BTF_KIND_PTR, 0, False),
             self.reference(die, SLOT_TYPE), 0, REF_REL,
         ) == 0:
             return -1
@@ -754,7 +972,7 @@ cdef class UnitEncoder:
         name |= NEW_NAME
         # Several pointers may share one annotation DIE; nothing refers to it as a type.
         id = self.add_type(
-            die, 0, DW_TAG_LLVM_annotation, 0, name, make_info(BTF_KIND_TYPE_TAG, 0, False), 0, 0, REF_LOCAL
+            NO_MARK, DW_TAG_LLVM_annotation, 0, name, make_info(BTF_KIND_TYPE_TAG, 0, False), 0, 0, REF_LOCAL
         )
         if id == 0:
             return -1
@@ -793,7 +1011,7 @@ cdef class UnitEncoder:
                 annotation = self.reference(&die, SLOT_ANNOTATION)
             count = open_frame.nr_children
         previous = self.add_type(
-            NULL, frame.rel, DW_TAG_pointer_type, 0, 0, make_info(BTF_KIND_PTR, 0, False), frame.type, 0, REF_REL
+            frame.mark, DW_TAG_pointer_type, 0, 0, make_info(BTF_KIND_PTR, 0, False), frame.type, 0, REF_REL
         )
         if previous == 0:
             return -1
@@ -895,7 +1113,7 @@ cdef class UnitEncoder:
             self.nr_scratch = frame.first_row
             self.nr_deferred = frame.first_deferred
             id = self.add_type(
-                NULL, frame.rel, frame.tag, frame.size, frame.name, make_info(BTF_KIND_FWD, 0, is_union), 0, 0,
+                frame.mark, frame.tag, frame.size, frame.name, make_info(BTF_KIND_FWD, 0, is_union), 0, 0,
                 REF_LOCAL,
             )
         else:
@@ -910,7 +1128,7 @@ cdef class UnitEncoder:
             if self.rust and self.sort_rust_members(<uint32_t>start, count) < 0:
                 return -1
             id = self.add_type(
-                NULL, frame.rel, frame.tag, frame.size, frame.name, info, frame.size, <uint32_t>start, frame.type
+                frame.mark, frame.tag, frame.size, frame.name, info, frame.size, <uint32_t>start, frame.type
             )
         if id == 0:
             return -1
@@ -978,7 +1196,7 @@ cdef class UnitEncoder:
             return -1
         # Whether an ENUM64 is signed depends on its type, see `finish_types`.
         id = self.add_type(
-            NULL, frame.rel, frame.tag, frame.size, frame.name,
+            frame.mark, frame.tag, frame.size, frame.name,
             make_info(BTF_KIND_ENUM if narrow else BTF_KIND_ENUM64, count, negative), size, <uint32_t>start, frame.type,
         )
         return -1 if id == 0 else 0
@@ -1011,7 +1229,7 @@ cdef class UnitEncoder:
             count = 1
         for i in range(count):
             id = self.add_type(
-                NULL, frame.rel if i == count - 1 else 0, frame.tag, frame.size if i == count - 1 else 0,
+                frame.mark if i == count - 1 else NO_MARK, frame.tag, frame.size if i == count - 1 else 0,
                 0, make_info(BTF_KIND_ARRAY, 0, False),
                 id if i else frame.type, self.scratch[frame.first_row + count - 1 - i].value,
                 REF_LOCAL if i else REF_REL,
@@ -1065,7 +1283,7 @@ cdef class UnitEncoder:
         cdef FormalParameter *p
         cdef Function *f
         cdef Row *row
-        cdef uint32_t index, owner
+        cdef uint32_t index, owner, mark
         cdef int component
         if frame.kind == IN_SUBROUTINE:
             if frame.nr_children >= BTF_MAX_VLEN - 1:
@@ -1103,7 +1321,8 @@ cdef class UnitEncoder:
         p.location.length = die.length[SLOT_LOCATION]
         p.location.form = die.form[SLOT_LOCATION]
         self.nr_parameters += 1
-        if self.remember(p.rel, FOUND_PARAMETER, index + 1) < 0:
+        mark = self.mark(p.rel)
+        if mark == NO_MARK or self.set_mark(mark, FOUND_PARAMETER, index + 1) < 0:
             return -1
         f = &self.functions[frame.index]
         if f.last_parameter:
@@ -1134,6 +1353,7 @@ cdef class UnitEncoder:
 
     cdef int visit_variable(self, Cursor *c, const Die *die, bint top_level) noexcept nogil:
         cdef DataObject *v
+        cdef uint32_t mark
         cdef uint32_t index = self.nr_objects
         # A local variable matters only as the declaration that a global one completes.
         if not self.context.options.variables or not (top_level or has(die, SLOT_DECLARATION)):
@@ -1158,7 +1378,8 @@ cdef class UnitEncoder:
             v.location.length = die.length[SLOT_LOCATION]
             v.location.form = die.form[SLOT_LOCATION]
         self.nr_objects += 1
-        if self.remember(v.rel, FOUND_OBJECT, index + 1) < 0:
+        mark = self.mark(v.rel)
+        if mark == NO_MARK or self.set_mark(mark, FOUND_OBJECT, index + 1) < 0:
             return -1
         if not die.children:
             return 0
@@ -1222,9 +1443,7 @@ cdef class UnitEncoder:
     cdef int read_rel(self, uint32_t rel, Die *die) noexcept nogil:
         """Read the DIE at `rel`, which lies in the walked unit."""
         cdef Cursor c
-        cdef uint64_t offset = rel + self.base
-        if self.base == 0 and self.unit.section == SEC_INFO:
-            offset -= self.types_shift
+        cdef uint64_t offset = rel - self.shift
         if offset < self.unit.dies or offset >= self.unit.end:
             return self.fail_at("annotation outside of its unit", offset)
         cursor_set(
@@ -1263,7 +1482,7 @@ cdef class UnitEncoder:
                 frame.nr_children += 1
             start = self.move_rows(frame.first_row)
             if start < 0 or self.add_type(
-                NULL, frame.rel, frame.tag, frame.size, 0, make_info(BTF_KIND_FUNC_PROTO, frame.nr_children, False),
+                frame.mark, frame.tag, frame.size, 0, make_info(BTF_KIND_FUNC_PROTO, frame.nr_children, False),
                 frame.type, <uint32_t>start, REF_REL,
             ) == 0:
                 return -1
@@ -1280,12 +1499,12 @@ cdef class UnitEncoder:
         self.nr_order += 1
         if self.note_gnu_chain(frame.type, <uint32_t>OWNER_FUNCTION << OWNER_SHIFT | frame.index, -1) < 0:
             return -1
-        return self.remember(frame.rel, FOUND_FUNCTION, frame.index + 1)
+        return self.set_mark(frame.mark, FOUND_FUNCTION, frame.index + 1)
 
     # Finishing
 
     cdef int finish(self) noexcept nogil:
-        if self.place_bits() < 0 or self.finish_types() < 0:
+        if self.place_bits() < 0 or self.find_names() < 0 or self.finish_types() < 0:
             return -1
         return self.finish_type_tags()
 
@@ -1343,6 +1562,33 @@ cdef class UnitEncoder:
             if self.use_name(name) < 0:
                 return FAILED
         return name
+
+    cdef int find_names(self) noexcept nogil:
+        """Look up the names that the walk left as offsets.
+
+        One loop that does nothing else: what it will need is fetched from
+        memory a dozen names ahead, which makes a name cost 4 ns rather than 13.
+        """
+        cdef Record *r = self.record
+        cdef uint32_t name, i
+        for i in range(r.nr_rows):
+            if i + 2 * NAMES_AHEAD < r.nr_rows:
+                self.fetch_name(r.rows[i + 2 * NAMES_AHEAD].name)
+                self.fetch_uncached(r.rows[i + NAMES_AHEAD].name)
+            name = r.rows[i].name
+            if name & (RAW_NAME | NEW_NAME) == RAW_NAME:
+                name = self.name_at(name & ~<uint32_t>RAW_NAME)
+                if name == FAILED:
+                    return self.fail_at("string outside of its section", self.base)
+                r.rows[i].name = name
+        for i in range(1, r.nr_types + 1):
+            name = r.types[i].name
+            if name & (RAW_NAME | NEW_NAME) == RAW_NAME:
+                name = self.name_at(name & ~<uint32_t>RAW_NAME)
+                if name == FAILED:
+                    return self.fail_at("string outside of its section", self.base)
+                r.types[i].name = name
+        return 0
 
     cdef int finish_types(self) noexcept nogil:
         """Resolve references, list new strings in the order of their use, and hash: once over everything."""
