@@ -11,8 +11,8 @@ from libc.string cimport memcpy, memmove, memset, strlen
 from btfstep.btf.constants cimport *
 from btfstep.btf.memory cimport mix, reserve
 from btfstep.btf.reader cimport BtfReader, kind_of, vlen_of
-from btfstep.btf.strings cimport FAILED, NO_NAME
-from btfstep.btf.types cimport Row, Type, hash_enumerator, hash_member, hash_type
+from btfstep.btf.strings cimport FAILED, NO_NAME, pool_at
+from btfstep.btf.types cimport NEW_NAME, RAW_NAME, Row, Type, hash_enumerator, hash_member, hash_type
 from btfstep.dwarf.sections cimport SEC_INFO, fail, fail_memory
 from btfstep.encode.record cimport Record, SavedFunction, Variable
 from btfstep.errors import FormatError, UsageError
@@ -460,23 +460,11 @@ cdef class TypeGraph:
 
     cdef bint same_primitive(self, const Node *a, const Node *b) noexcept nogil:
         cdef unsigned int kind = info_kind(a.info)
-        cdef const Row *x
-        cdef const Row *y
-        cdef uint32_t i
         if a.name != b.name or a.info != b.info or a.hash != b.hash:
             return False
         if kind == BTF_KIND_FWD:
             return True
-        if a.ref != b.ref:
-            return False
-        if is_enum(kind):
-            x = self.rows + a.extra
-            y = self.rows + b.extra
-            for i in range(info_vlen(a.info)):
-                if x[i].name != y[i].name or x[i].type != y[i].type or x[i].value != y[i].value:
-                    return False
-            return True
-        return kind == BTF_KIND_FLOAT or a.extra == b.extra
+        return a.ref == b.ref and (kind != BTF_KIND_INT or a.extra == b.extra)
 
     cdef uint32_t find_primitive(self, uint32_t node, uint32_t *slot) noexcept nogil:
         """The kept type that equals `node`, or 0 and the slot where it would go."""
@@ -736,21 +724,9 @@ cdef class TypeGraph:
 
     cdef bint alike(self, const Node *a, const Node *b) noexcept nogil:
         """Whether two structs, unions or typedefs look the same, apart from the types they refer to."""
-        cdef const Row *x
-        cdef const Row *y
-        cdef uint32_t i
         if a.hash != b.hash or a.name != b.name or a.info != b.info:
             return False
-        if not is_composite(info_kind(a.info)):
-            return True
-        if a.ref != b.ref:
-            return False
-        x = self.rows + a.extra
-        y = self.rows + b.extra
-        for i in range(info_vlen(a.info)):
-            if x[i].name != y[i].name or x[i].value != y[i].value:
-                return False
-        return True
+        return a.ref == b.ref or not is_composite(info_kind(a.info))
 
     cdef int merge_structs(self) noexcept nogil:
         cdef uint32_t node
@@ -1227,10 +1203,14 @@ cdef class TypeGraph:
                     memmove(self.rows + row, self.rows + t.extra, <size_t>length * sizeof(Row))
                 t.extra = row
                 row += length
-                if not is_enum(kind):
-                    for k in range(t.extra, row):
-                        if self.rows[k].type >= self.start:
-                            self.rows[k].type = self.stay[self.rows[k].type - self.start]
+                for k in range(t.extra, row):
+                    if self.rows[k].name & RAW_NAME:
+                        self.rows[k].name = pool_at(self.strings, self.rows[k].name & ~<uint32_t>RAW_NAME)
+                        if self.rows[k].name == FAILED:
+                            return fail_memory(&self.fault)
+                    self.rows[k].name &= ~<uint32_t>NEW_NAME
+                    if not is_enum(kind) and self.rows[k].type >= self.start:
+                        self.rows[k].type = self.stay[self.rows[k].type - self.start]
             if (is_reference(kind) or kind == BTF_KIND_TYPEDEF) and t.ref >= self.start:
                 t.ref = self.stay[t.ref - self.start]
         self.nr_nodes = self.start + kept

@@ -53,6 +53,7 @@ cdef class StringPool:
     cdef uint64_t seed
     cdef uint32_t *by_offset  # of .debug_str: id + 1
     cdef uint64_t by_offset_size
+    cdef uint64_t whole_strings  # bytes of .debug_str up to its last NUL, that included
     cdef uint32_t *by_letters  # id + 1
     cdef pthread_mutex_t lock
     cdef SectionView debug_str

@@ -143,7 +143,9 @@ cdef class StringPool:
     cdef int use_debug_str(self, const SectionView *debug_str) except -1:
         """Let offsets of this section name strings; it must outlive the pool."""
         self.debug_str = debug_str[0]
-        self.by_offset_size = debug_str.size
+        self.by_offset_size = self.whole_strings = debug_str.size
+        while self.whole_strings and debug_str.data[self.whole_strings - 1] != 0:
+            self.whole_strings -= 1
         self.by_offset = <uint32_t *>calloc(<size_t>debug_str.size + 1, sizeof(uint32_t))
         if self.by_offset == NULL:
             raise MemoryError

@@ -19,6 +19,10 @@ FUNC_PROTO return type        first row                parameter, type, 0
 
 PTR stands for all that refer to one type: CONST, VOLATILE, RESTRICT, TYPEDEF,
 TYPE_TAG.  STRUCT stands for UNION too.  Names are numbers of a StringPool.
+
+`Type.hash` covers names and rows, with a key that is another in each run, so
+types of one hash are taken for the same without a look at their rows: for the
+ten million comparisons of a kernel, the odds against it are 10^12 to one.
 """
 
 from libc.stdint cimport uint32_t, uint64_t
@@ -27,6 +31,12 @@ from btfstep.btf.constants cimport (
     BTF_KIND_ENUM, BTF_KIND_ENUM64, BTF_KIND_FLOAT, BTF_KIND_INT, BTF_KIND_STRUCT, BTF_KIND_UNION,
 )
 from btfstep.btf.memory cimport mix
+
+
+cdef enum:
+    # In the names of members and enumerators of a record: what the merge undoes for those that it keeps.
+    NEW_NAME = 1 << 31  # the output may not have had this string when the worker looked
+    RAW_NAME = 1 << 30  # the rest is an offset in .debug_str
 
 
 cdef struct Type:

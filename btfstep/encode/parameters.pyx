@@ -106,7 +106,7 @@ cdef uint32_t note_member(UnitEncoder e, FormalParameter *p, uint32_t type_id) n
         row = &e.record.rows[t.extra + i]
         if (row.value & 0xFFFFFF if t.info >> 31 else row.value) == offset * 8:
             if row.type != 0 and row.name != 0:
-                p.member_name = row.name
+                p.member_name = e.number_of(row.name)
                 p.member_type = row.type
             return i + 1
     return info_vlen(t.info)

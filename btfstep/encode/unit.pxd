@@ -37,12 +37,6 @@ cdef enum:
     NO_MARK = 0xFFFFFFFF
     MARK_SHIFT = 3
 
-    # In the name of a type or row, until `finish_types`: the output may not
-    # have this string yet.
-    NEW_NAME = 1 << 31
-    # In the name of a row or typedef, until `find_names`: the rest is an offset in .debug_str.
-    RAW_NAME = 1 << 30
-    NAMES_AHEAD = 10
     CACHED_NAME_BITS = 16
     CACHED_NAMES = 1 << CACHED_NAME_BITS
 
@@ -77,6 +71,7 @@ cdef struct Frame:
 
 cdef struct Extra:
     # What the DWARF says of a type that BTF does not, for calling conventions.
+    uint64_t raw  # hash of a struct or enumeration with the names as they came; 0: none
     uint32_t byte_size  # DW_AT_byte_size, 0 if absent
     uint16_t tag
     uint16_t alignment  # see layout.pyx; 0: not asked yet
@@ -93,6 +88,12 @@ cdef struct CachedName:
     # A string of .debug_str that the worker saw lately.
     uint32_t offset  # + 1; 0: free
     uint32_t name  # with NEW_NAME while it is not known to be in the output
+
+
+cdef struct Known:
+    # A struct or enumeration whose names the worker has looked up before.
+    uint64_t raw  # 0: free
+    uint64_t hash  # as in Type
 
 
 cdef struct DeferredBits:
@@ -212,6 +213,11 @@ cdef class UnitEncoder:
     # Names come back within and between units: most are found in 512 KiB,
     # which stay in the processor's cache, unlike the pool's 18 MB.
     cdef CachedName *cached
+    # Nearly all structs of a unit were in an earlier one: the names of their
+    # members need no look then, nor do they when the merge drops the struct.
+    cdef uint32_t raw_limit  # offsets in .debug_str from here on are looked up at once
+    cdef Known *known  # by `raw`, open addressing
+    cdef uint32_t nr_known, known_mask
     cdef uint32_t *stamps  # by string: 1 + serial of the record that listed it
     cdef uint32_t stamps_cap
     cdef uint32_t serial
@@ -233,8 +239,6 @@ cdef class UnitEncoder:
     cdef uint32_t reference(self, const Die *die, unsigned int slot) noexcept nogil
     cdef int name_of(self, const Die *die, unsigned int slot, uint32_t missing, uint32_t *name) noexcept nogil
     cdef uint32_t name_at(self, uint32_t offset) noexcept nogil
-    cdef void fetch_name(self, uint32_t name) noexcept nogil
-    cdef void fetch_uncached(self, uint32_t name) noexcept nogil
     cdef uint32_t uncached_name_at(self, uint32_t offset) noexcept nogil
     cdef uint32_t marked_new(self, uint32_t name) noexcept nogil
     cdef int new_name_of(self, const Die *die, uint32_t *name) noexcept nogil
@@ -276,11 +280,14 @@ cdef class UnitEncoder:
     cdef int close_enumeration(self, const Frame *frame) noexcept nogil
     cdef int close_array(self, const Frame *frame) noexcept nogil
     cdef int close_pointer(self, const Frame *frame) noexcept nogil
-    cdef int find_names(self) noexcept nogil
+    cdef uint64_t raw_hash(self, const Type *t) noexcept nogil
+    cdef Known *find_known(self, uint64_t raw) noexcept nogil
+    cdef int learn(self, uint64_t raw, uint64_t hash) noexcept nogil
     cdef int finish_types(self) noexcept nogil
     cdef int place_bits(self) noexcept nogil
     cdef uint32_t used_name(self, uint32_t name) noexcept nogil
     cdef uint32_t refers_to(self, const Type *t) noexcept nogil
+    cdef uint32_t number_of(self, uint32_t name) noexcept nogil
     cdef int use_name(self, uint32_t name) noexcept nogil
     cdef int finish_type_tags(self) noexcept nogil
     cdef uint32_t first_tag(self, uint32_t owner) noexcept nogil

@@ -11,13 +11,13 @@ resolved when all types have their numbers.
 """
 
 from libc.stdint cimport int8_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.stdlib cimport free, malloc, qsort
+from libc.stdlib cimport calloc, free, malloc, qsort
 from libc.string cimport memchr, memcpy, memset, strcmp, strlen, strncmp, strstr
 
 from btfstep.btf.constants cimport *
-from btfstep.btf.memory cimport load_acquire, prefetch, reserve
+from btfstep.btf.memory cimport load_acquire, mix, prefetch, reserve
 from btfstep.btf.strings cimport FAILED, NO_NAME, pool_at, pool_offset, pool_text
-from btfstep.btf.types cimport Row, Type, hash_enumerator, hash_member, hash_type
+from btfstep.btf.types cimport NEW_NAME, RAW_NAME, Row, Type, hash_enumerator, hash_member, hash_type
 from btfstep.dwarf.abbrev cimport (
     SLOT_ANNOTATION, SLOT_ARTIFICIAL, SLOT_BIT_OFFSET, SLOT_BIT_SIZE, SLOT_BYTE_SIZE, SLOT_CALLING,
     SLOT_CONST_VALUE, SLOT_COUNT, SLOT_DATA_BIT_OFFSET, SLOT_DECLARATION, SLOT_DWO_NAME, SLOT_ENCODING,
@@ -101,6 +101,11 @@ cdef class UnitEncoder:
         if self.cached == NULL:
             raise MemoryError
         memset(self.cached, 0xFF, CACHED_NAMES * sizeof(CachedName))  # NEW_NAME is set: nothing is found
+        self.known_mask = (1 << 12) - 1
+        self.known = <Known *>calloc(<size_t>self.known_mask + 1, sizeof(Known))
+        if self.known == NULL:
+            raise MemoryError
+        self.raw_limit = <uint32_t>min(context.strings.whole_strings, <uint64_t>RAW_NAME)
         self.name_int = context.strings.intern_bytes(b"int")
         self.name_fake_int = context.strings.intern_bytes(b"__SANITIZED_FAKE_INT__")
         if context.merge_units:
@@ -120,6 +125,7 @@ cdef class UnitEncoder:
         free(self.first_mark)
         free(self.stamps)
         free(self.cached)
+        free(self.known)
         free(self.order)
 
     cdef int encode_unit(self, uint32_t index, Record *record) noexcept nogil:
@@ -268,11 +274,11 @@ cdef class UnitEncoder:
         if not has(die, slot):
             name[0] = missing
             return 0
-        if die.form[slot] == DW_FORM_strp:
-            id = pool_at(self.context.strings, die.value[slot])
+        if die.form[slot] == DW_FORM_strp and die.value[slot] <= <uint64_t>0xFFFFFFFF:
+            id = self.name_at(<uint32_t>die.value[slot])
             if id == FAILED:
                 return self.fail_at("string outside of its section", die.offset)
-            name[0] = id
+            name[0] = id & ~<uint32_t>NEW_NAME
             return 0
         text = die_text(&self.context.sections.c, &self.unit, die, slot, &str_offset)
         if text == NULL:
@@ -299,17 +305,6 @@ cdef class UnitEncoder:
             return cached.name
         return self.uncached_name_at(offset)
 
-    cdef void fetch_name(self, uint32_t name) noexcept nogil:
-        """Have the processor fetch what `name_at` will look at first for a raw name; any other does no harm."""
-        prefetch(&self.cached[cache_slot(name & ~<uint32_t>RAW_NAME)])
-
-    cdef void fetch_uncached(self, uint32_t name) noexcept nogil:
-        """The same for what it will look at next, if the name is not cached."""
-        cdef uint32_t offset = name & ~<uint32_t>RAW_NAME
-        if self.cached[cache_slot(offset)].offset != offset:
-            # (an address to fetch need not be valid)
-            prefetch(self.context.strings.by_offset + offset)
-
     cdef uint32_t uncached_name_at(self, uint32_t offset) noexcept nogil:
         cdef CachedName *cached = &self.cached[cache_slot(offset)]
         cdef uint32_t name = pool_at(self.context.strings, offset)
@@ -328,6 +323,12 @@ cdef class UnitEncoder:
             return -1
         name[0] = self.marked_new(name[0])
         return 0
+
+    cdef uint32_t number_of(self, uint32_t name) noexcept nogil:
+        """The number of a row's name, raw or not; 0 when memory runs out."""
+        if name & RAW_NAME:
+            name = self.name_at(name & ~<uint32_t>RAW_NAME)
+        return name & ~<uint32_t>NEW_NAME if name != FAILED else 0
 
     cdef int use_name(self, uint32_t name) noexcept nogil:
         """List a string that the output may not hold yet."""
@@ -557,7 +558,7 @@ cdef class UnitEncoder:
                 name = 0
                 if plain.name != NOWHERE:
                     name = load_u32(p + plain.name, big)
-                    if name >= RAW_NAME:
+                    if name >= self.raw_limit:
                         break
                     name |= RAW_NAME
                 if plain.number_size == 1:
@@ -630,12 +631,9 @@ cdef class UnitEncoder:
             name = self.marked_new(name)
         elif plain.name != NOWHERE:
             name = load_u32(p + plain.name, big)
-            if name < RAW_NAME:
-                name |= RAW_NAME
-            else:
-                name = self.name_at(name)
-                if name == FAILED:
-                    return 0
+            if name >= self.raw_limit:
+                return 0
+            name |= RAW_NAME
         if plain.type != NOWHERE:
             type = self.rel(self.unit.offset + load_u32(p + plain.type, big))
         if shape == SHAPE_REFERENCE:
@@ -663,7 +661,7 @@ cdef class UnitEncoder:
         row = &self.scratch[self.nr_scratch]
         row.name = name
         if shape == SHAPE_ENUMERATOR:
-            if name == 0 or name == RAW_NAME:
+            if name == 0:
                 return 0
             row.type = <uint32_t>number
             row.value = <uint32_t>(number >> 32)
@@ -869,6 +867,7 @@ cdef class UnitEncoder:
         t.ref = ref
         t.extra = extra
         t.hash = state
+        self.extras[id].raw = 0
         self.extras[id].byte_size = byte_size
         self.extras[id].tag = <uint16_t>tag
         self.extras[id].alignment = 0
@@ -1130,6 +1129,9 @@ cdef class UnitEncoder:
             id = self.add_type(
                 frame.mark, frame.tag, frame.size, frame.name, info, frame.size, <uint32_t>start, frame.type
             )
+            # (what has no values yet, or no name, cannot be hashed)
+            if id != 0 and frame.first_deferred == self.nr_deferred and frame.type == 0:
+                self.extras[id].raw = self.raw_hash(&self.record.types[id])
         if id == 0:
             return -1
         for i in range(frame.first_tag, self.nr_tags):
@@ -1199,7 +1201,11 @@ cdef class UnitEncoder:
             frame.mark, frame.tag, frame.size, frame.name,
             make_info(BTF_KIND_ENUM if narrow else BTF_KIND_ENUM64, count, negative), size, <uint32_t>start, frame.type,
         )
-        return -1 if id == 0 else 0
+        if id == 0:
+            return -1
+        if narrow:
+            self.extras[id].raw = self.raw_hash(&self.record.types[id])
+        return 0
 
     cdef int visit_subrange(self, const Die *die) noexcept nogil:
         """Remember how many elements one dimension has; 0 where it is not a constant."""
@@ -1504,7 +1510,7 @@ cdef class UnitEncoder:
     # Finishing
 
     cdef int finish(self) noexcept nogil:
-        if self.place_bits() < 0 or self.find_names() < 0 or self.finish_types() < 0:
+        if self.place_bits() < 0 or self.finish_types() < 0:
             return -1
         return self.finish_type_tags()
 
@@ -1556,38 +1562,68 @@ cdef class UnitEncoder:
         return 0
 
     cdef uint32_t used_name(self, uint32_t name) noexcept nogil:
-        """The string's number, which is listed if the output may not have it; FAILED when memory runs out."""
+        """The string's number, which is listed if the output may not have it; FAILED when there is none."""
+        if name & (NEW_NAME | RAW_NAME) == RAW_NAME:
+            name = self.name_at(name & ~<uint32_t>RAW_NAME)
+            if name == FAILED:
+                return FAILED
         if name & NEW_NAME:
             name &= ~<uint32_t>NEW_NAME
             if self.use_name(name) < 0:
                 return FAILED
         return name
 
-    cdef int find_names(self) noexcept nogil:
-        """Look up the names that the walk left as offsets.
+    cdef uint64_t raw_hash(self, const Type *t) noexcept nogil:
+        """Hash a struct or enumeration whose names may be raw; never 0."""
+        cdef uint64_t key = self.context.strings.key
+        cdef uint64_t h = hash_type(info_kind(t.info), t.info, t.name & ~<uint32_t>NEW_NAME, t.ref, 0, key)
+        cdef const Row *row = self.record.rows + t.extra
+        cdef uint32_t count = info_vlen(t.info)
+        if info_kind(t.info) == BTF_KIND_ENUM:
+            while count:
+                h = mix(mix(h, <uint64_t>(row.name & ~<uint32_t>NEW_NAME) << 32 | row.value, key), row.type, key)
+                row += 1
+                count -= 1
+        else:
+            while count:
+                h = mix(h, <uint64_t>(row.name & ~<uint32_t>NEW_NAME) << 32 | row.value, key)
+                row += 1
+                count -= 1
+        h |= 1
+        prefetch(&self.known[h >> 1 & self.known_mask])  # for `finish_types`
+        return h
 
-        One loop that does nothing else: what it will need is fetched from
-        memory a dozen names ahead, which makes a name cost 4 ns rather than 13.
-        """
-        cdef Record *r = self.record
-        cdef uint32_t name, i
-        for i in range(r.nr_rows):
-            if i + 2 * NAMES_AHEAD < r.nr_rows:
-                self.fetch_name(r.rows[i + 2 * NAMES_AHEAD].name)
-                self.fetch_uncached(r.rows[i + NAMES_AHEAD].name)
-            name = r.rows[i].name
-            if name & (RAW_NAME | NEW_NAME) == RAW_NAME:
-                name = self.name_at(name & ~<uint32_t>RAW_NAME)
-                if name == FAILED:
-                    return self.fail_at("string outside of its section", self.base)
-                r.rows[i].name = name
-        for i in range(1, r.nr_types + 1):
-            name = r.types[i].name
-            if name & (RAW_NAME | NEW_NAME) == RAW_NAME:
-                name = self.name_at(name & ~<uint32_t>RAW_NAME)
-                if name == FAILED:
-                    return self.fail_at("string outside of its section", self.base)
-                r.types[i].name = name
+    cdef Known *find_known(self, uint64_t raw) noexcept nogil:
+        """The entry of this hash, or a free one in its place."""
+        cdef uint64_t at = raw >> 1 & self.known_mask
+        while self.known[at].raw != 0 and self.known[at].raw != raw:
+            at = (at + 1) & self.known_mask
+        return &self.known[at]
+
+    cdef int learn(self, uint64_t raw, uint64_t hash) noexcept nogil:
+        """Note that all names of a struct or enumeration are listed, and its hash with their numbers."""
+        cdef Known *old = self.known
+        cdef Known *entry
+        cdef uint64_t cap = <uint64_t>self.known_mask + 1
+        cdef uint64_t i
+        if <uint64_t>self.nr_known * 2 >= cap:
+            if cap >= <uint64_t>1 << 31:
+                return fail_memory(&self.fault)
+            self.known = <Known *>calloc(cap * 2, sizeof(Known))
+            if self.known == NULL:
+                self.known = old
+                return fail_memory(&self.fault)
+            self.known_mask = <uint32_t>(cap * 2 - 1)
+            for i in range(cap):
+                if old[i].raw:
+                    entry = self.find_known(old[i].raw)
+                    entry.raw = old[i].raw
+                    entry.hash = old[i].hash
+            free(old)
+        entry = self.find_known(raw)
+        entry.raw = raw
+        entry.hash = hash
+        self.nr_known += 1
         return 0
 
     cdef int finish_types(self) noexcept nogil:
@@ -1595,10 +1631,11 @@ cdef class UnitEncoder:
         cdef Record *r = self.record
         cdef Type *t
         cdef Row *row
+        cdef const Known *known
         cdef uint32_t id, count, target
         cdef uint32_t failed = 0  # all bits set once `used_name` fails
         cdef unsigned int kind
-        cdef uint64_t h
+        cdef uint64_t h, raw
         cdef uint64_t key = self.context.strings.key
         for id in range(1, r.nr_types + 1):
             t = &r.types[id]
@@ -1611,6 +1648,17 @@ cdef class UnitEncoder:
             failed |= t.name
             count = info_vlen(t.info)
             row = r.rows + t.extra
+            raw = self.extras[id].raw
+            if raw != 0:
+                known = self.find_known(raw)
+                if known.raw == raw:
+                    t.hash = known.hash
+                    if kind != BTF_KIND_ENUM:
+                        while count:
+                            row.type = self.resolve(row.type)
+                            row += 1
+                            count -= 1
+                    continue
             if kind == BTF_KIND_STRUCT or kind == BTF_KIND_UNION:
                 h = hash_type(kind, t.info, t.name, t.ref, 0, key)
                 while count:
@@ -1649,7 +1697,10 @@ cdef class UnitEncoder:
                     t.ref = self.refers_to(t)
                 h = hash_type(kind, t.info, t.name, t.ref, t.extra, key)
             t.hash = h
-        return fail_memory(&self.fault) if failed & NEW_NAME else 0
+            if raw != 0 and not failed & NEW_NAME and self.learn(raw, h) < 0:
+                return -1
+        # (raw names are within whole strings)
+        return self.fail_at("one of too many strings that lie within one another", self.base) if failed & NEW_NAME else 0
 
     cdef int finish_type_tags(self) noexcept nogil:
         """Sort the declaration tags by owner, and list those of types, in the order of the types' ids."""
