@@ -40,6 +40,7 @@ from btfstep.encode.record cimport Record
 cdef enum:
     REF = 1 << 31  # in a key: of `refs`
     NONE = 0xFFFFFFFF
+    UNIQUE = 0xFFFFFFFF  # for `add_ref`
 
 
 cdef struct Ref:
@@ -139,6 +140,8 @@ cdef class TypeGraph:
     cdef uint32_t start_candidates
     cdef uint32_t *stay  # unit's node -> what a node that stays refers to instead
     cdef uint32_t stay_cap
+    cdef uint32_t *likely  # unit's node -> 1 + number of the one of `refs` that it probably is; 0
+    cdef uint32_t likely_cap
     cdef uint32_t *assumed  # nodes with a hypothesis
     cdef uint32_t nr_assumed, assumed_cap
     cdef uint32_t *touched  # older nodes that were mapped to nodes of the unit
@@ -194,7 +197,7 @@ cdef class TypeGraph:
     cdef uint32_t settled_key(self, uint32_t key) noexcept nogil
     cdef uint32_t add_ref(
         self, uint64_t position, uint32_t name, uint32_t info, uint32_t ref, uint32_t extra, uint32_t nr_rows,
-        bint unique
+        uint32_t likely
     ) noexcept nogil
     cdef int add_ref_row(self, uint32_t name, uint32_t type) noexcept nogil
 
@@ -222,6 +225,7 @@ cdef class TypeGraph:
     cdef bint choice_holds(self, const Choice *choice) noexcept nogil
     cdef bint alike(self, const Node *a, const Node *b) noexcept nogil
     cdef int merge_structs(self) noexcept nogil
+    cdef void fetch_group(self, uint32_t node) noexcept nogil
     cdef int merge_struct(self, uint32_t node) noexcept nogil
     cdef void forget(self) noexcept nogil
     cdef int equivalent(self, uint32_t candidate, uint32_t canonical) noexcept nogil

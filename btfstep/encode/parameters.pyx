@@ -73,7 +73,7 @@ cdef uint32_t note_member(UnitEncoder e, FormalParameter *p, uint32_t type_id) n
     cdef const Type *t
     cdef const Row *row
     cdef unsigned int kind
-    cdef uint32_t offset, i
+    cdef uint32_t offset, name, i
     if not p.first_pieces and not p.second_pieces:
         return 0
     if p.first_pieces and p.second_pieces:
@@ -105,8 +105,9 @@ cdef uint32_t note_member(UnitEncoder e, FormalParameter *p, uint32_t type_id) n
     for i in range(info_vlen(t.info)):
         row = &e.record.rows[t.extra + i]
         if (row.value & 0xFFFFFF if t.info >> 31 else row.value) == offset * 8:
-            if row.type != 0 and row.name != 0:
-                p.member_name = e.number_of(row.name)
+            name = e.number_of(row.name)
+            if row.type != 0 and name != 0 and name != FAILED:
+                p.member_name = name
                 p.member_type = row.type
             return i + 1
     return info_vlen(t.info)
@@ -351,9 +352,11 @@ cdef int save_function(UnitEncoder e, uint32_t index) noexcept nogil:
         if not (
             (f.reordered and (not p.has_location or p.optimized)) or (rewrite and p.optimized)
         ):
-            name = p.name
+            name = e.number_of(p.name)
+            if name == FAILED:
+                return -1
             if rewrite and p.member_name and name != NO_NAME:
-                if member_parameter_name(e, p.name, p.member_name, &name) < 0:
+                if member_parameter_name(e, name, p.member_name, &name) < 0:
                     return -1
             r.parameters[r.nr_parameters].name = name if name != NO_NAME else 0
             r.parameters[r.nr_parameters].type = p.id

@@ -392,7 +392,7 @@ cdef class FunctionSelector:
         """The key of a type that comes next among all types."""
         cdef uint32_t number
         graph.position += 1
-        number = graph.add_ref(graph.position, name, info, ref, extra, nr_rows, False)
+        number = graph.add_ref(graph.position, name, info, ref, extra, nr_rows, 0)
         if number == NONE:
             raise MemoryError
         return REF | number

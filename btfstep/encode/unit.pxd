@@ -135,7 +135,7 @@ cdef struct FormalParameter:
     uint64_t first_pieces
     uint64_t second_pieces
     uint32_t rel
-    uint32_t name
+    uint32_t name  # for `number_of`
     uint32_t type  # rel
     uint32_t origin  # rel
     uint32_t next  # index + 1 of the function's next one
@@ -161,7 +161,7 @@ cdef struct DataObject:
     Location location
     uint64_t address
     uint32_t rel
-    uint32_t name
+    uint32_t name  # for `number_of`
     uint32_t type  # rel
     uint32_t specification  # rel
     uint32_t unit
@@ -287,6 +287,7 @@ cdef class UnitEncoder:
     cdef int place_bits(self) noexcept nogil
     cdef uint32_t used_name(self, uint32_t name) noexcept nogil
     cdef uint32_t refers_to(self, const Type *t) noexcept nogil
+    cdef int raw_name_of(self, const Die *die, uint32_t missing, uint32_t *name) noexcept nogil
     cdef uint32_t number_of(self, uint32_t name) noexcept nogil
     cdef int use_name(self, uint32_t name) noexcept nogil
     cdef int finish_type_tags(self) noexcept nogil

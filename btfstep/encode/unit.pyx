@@ -74,6 +74,23 @@ cdef int by_owner(const void *a, const void *b) noexcept nogil:
     return (x.order > y.order) - (x.order < y.order)
 
 
+cdef inline uint32_t find_mark(
+    const uint32_t *first_mark, const Mark *marks, uint32_t rel, unsigned int kind
+) noexcept nogil:
+    # `rel` is below the encoder's `limit` (see `rel` there), which the table covers.
+    cdef uint32_t at = first_mark[rel >> MARK_SHIFT]
+    cdef const Mark *mark
+    if at == 0:
+        return 0
+    mark = &marks[at - 1]
+    # The last mark of all has a `rel` that nothing reaches.
+    while mark.rel < rel:
+        mark += 1
+    if mark.rel != rel or mark.value >> OWNER_SHIFT != kind:
+        return 0
+    return mark.value & OWNER_MASK
+
+
 cdef inline uint32_t cache_slot(uint32_t offset) noexcept nogil:
     return (offset * <uint32_t>0x9E3779B1) >> (32 - CACHED_NAME_BITS)
 
@@ -249,18 +266,7 @@ cdef class UnitEncoder:
 
     cdef uint32_t find(self, uint32_t rel, unsigned int kind) noexcept nogil:
         """1 + the index (types: the local id) of what was marked at `rel`; 0: nothing of this kind."""
-        # `rel` is below `limit` (see `reference`), which the table covers.
-        cdef uint32_t at = self.first_mark[rel >> MARK_SHIFT]
-        cdef const Mark *mark
-        if at == 0:
-            return 0
-        mark = &self.marks[at - 1]
-        # The last mark of all has a `rel` that nothing reaches.
-        while mark.rel < rel:
-            mark += 1
-        if mark.rel != rel or mark.value >> OWNER_SHIFT != kind:
-            return 0
-        return mark.value & OWNER_MASK
+        return find_mark(self.first_mark, self.marks, rel, kind)
 
     cdef uint32_t resolve(self, uint32_t rel) noexcept nogil:
         """The local type id of the type at `rel`; void when no type is there."""
@@ -324,11 +330,21 @@ cdef class UnitEncoder:
         name[0] = self.marked_new(name[0])
         return 0
 
+    cdef int raw_name_of(self, const Die *die, uint32_t missing, uint32_t *name) noexcept nogil:
+        """DW_AT_name as `number_of` takes it, for what is left out more often than not; `missing` where it is absent."""
+        if has(die, SLOT_NAME) and die.form[SLOT_NAME] == DW_FORM_strp and die.value[SLOT_NAME] < self.raw_limit:
+            name[0] = RAW_NAME | <uint32_t>die.value[SLOT_NAME]
+            return 0
+        return self.name_of(die, SLOT_NAME, missing, name)
+
     cdef uint32_t number_of(self, uint32_t name) noexcept nogil:
-        """The number of a row's name, raw or not; 0 when memory runs out."""
-        if name & RAW_NAME:
+        """The number of a name that may be raw; FAILED with `fault`."""
+        if name & (RAW_NAME | NEW_NAME) == RAW_NAME:
             name = self.name_at(name & ~<uint32_t>RAW_NAME)
-        return name & ~<uint32_t>NEW_NAME if name != FAILED else 0
+            if name == FAILED:
+                self.fail_at("one of too many strings that lie within one another", self.base)
+                return FAILED
+        return name & ~<uint32_t>NEW_NAME if name != NO_NAME else NO_NAME
 
     cdef int use_name(self, uint32_t name) noexcept nogil:
         """List a string that the output may not hold yet."""
@@ -1313,7 +1329,7 @@ cdef class UnitEncoder:
         p = &self.parameters[index]
         memset(p, 0, sizeof(FormalParameter))
         p.rel = self.rel(die.offset)
-        if self.name_of(die, SLOT_NAME, NO_NAME, &p.name) < 0:
+        if self.raw_name_of(die, NO_NAME, &p.name) < 0:
             return -1
         p.type = self.reference(die, SLOT_TYPE)
         p.origin = self.reference(die, SLOT_ORIGIN)
@@ -1369,7 +1385,7 @@ cdef class UnitEncoder:
         v = &self.objects[index]
         memset(v, 0, sizeof(DataObject))
         v.rel = self.rel(die.offset)
-        if self.name_of(die, SLOT_NAME, NO_NAME, &v.name) < 0:
+        if self.raw_name_of(die, NO_NAME, &v.name) < 0:
             return -1
         v.type = self.reference(die, SLOT_TYPE)
         v.specification = self.reference(die, SLOT_SPECIFICATION)
@@ -1637,6 +1653,9 @@ cdef class UnitEncoder:
         cdef unsigned int kind
         cdef uint64_t h, raw
         cdef uint64_t key = self.context.strings.key
+        # (what the loop asks ten million times a run)
+        cdef const uint32_t *first_mark = self.first_mark
+        cdef const Mark *marks = self.marks
         for id in range(1, r.nr_types + 1):
             t = &r.types[id]
             kind = info_kind(t.info)
@@ -1655,7 +1674,7 @@ cdef class UnitEncoder:
                     t.hash = known.hash
                     if kind != BTF_KIND_ENUM:
                         while count:
-                            row.type = self.resolve(row.type)
+                            row.type = find_mark(first_mark, marks, row.type, FOUND_TYPE)
                             row += 1
                             count -= 1
                     continue
@@ -1664,16 +1683,16 @@ cdef class UnitEncoder:
                 while count:
                     row.name = self.used_name(row.name)
                     failed |= row.name
-                    row.type = self.resolve(row.type)
+                    row.type = find_mark(first_mark, marks, row.type, FOUND_TYPE)
                     h = hash_member(h, row, key)
                     row += 1
                     count -= 1
             elif kind == BTF_KIND_FUNC_PROTO:
-                t.ref = self.refers_to(t)
+                t.ref = t.ref if t.hash == REF_LOCAL else find_mark(first_mark, marks, t.ref, FOUND_TYPE)
                 while count:
                     row.name = self.used_name(row.name)
                     failed |= row.name
-                    row.type = self.resolve(row.type)
+                    row.type = find_mark(first_mark, marks, row.type, FOUND_TYPE)
                     row += 1
                     count -= 1
                 continue
@@ -1689,12 +1708,14 @@ cdef class UnitEncoder:
                 while count:
                     row.name = self.used_name(row.name)
                     failed |= row.name
+                    if row.name == 0:
+                        return self.fail_at("enumerator without a name", self.base)
                     h = hash_enumerator(h, row, key)
                     row += 1
                     count -= 1
             else:
                 if kind != BTF_KIND_INT and kind != BTF_KIND_FLOAT and kind != BTF_KIND_FWD:
-                    t.ref = self.refers_to(t)
+                    t.ref = t.ref if t.hash == REF_LOCAL else find_mark(first_mark, marks, t.ref, FOUND_TYPE)
                 h = hash_type(kind, t.info, t.name, t.ref, t.extra, key)
             t.hash = h
             if raw != 0 and not failed & NEW_NAME and self.learn(raw, h) < 0:

@@ -13,7 +13,7 @@ from libc.string cimport strncmp
 
 from btfstep.btf.constants cimport BTF_VAR_GLOBAL_ALLOCATED, BTF_VAR_STATIC
 from btfstep.btf.memory cimport reserve
-from btfstep.btf.strings cimport NO_NAME, Text, pool_text
+from btfstep.btf.strings cimport FAILED, NO_NAME, Text, pool_text
 from btfstep.dwarf.location cimport variable_address
 from btfstep.dwarf.sections cimport fail, fail_memory
 from btfstep.encode.layout cimport size_of
@@ -61,7 +61,7 @@ cdef int save_variables(UnitEncoder e) noexcept nogil:
     cdef const DataObject *named
     cdef const Text *text
     cdef Variable *out
-    cdef uint32_t i, k, index, section, type_id, owner
+    cdef uint32_t i, k, index, section, name, type_id, owner
     cdef uint64_t address, size
     for i in range(e.nr_objects):
         v = &e.objects[i]
@@ -79,11 +79,14 @@ cdef int save_variables(UnitEncoder e) noexcept nogil:
             named = &e.objects[index - 1]
         if named.name == NO_NAME:
             continue
-        text = pool_text(e.context.strings, named.name)
+        name = e.number_of(named.name)
+        if name == FAILED:
+            return -1
+        text = pool_text(e.context.strings, name)
         if is_generated(text):
             continue
         # Variables of discarded sections have address 0 too.
-        if address == 0 and not e.context.has_object(section, named.name):
+        if address == 0 and not e.context.has_object(section, name):
             continue
         if not is_valid(text):
             if e.context.options.force:
@@ -106,7 +109,7 @@ cdef int save_variables(UnitEncoder e) noexcept nogil:
         if reserve(<void **>&r.variables, &r.variables_cap, <uint64_t>r.nr_variables + 1, sizeof(Variable)) < 0:
             return fail_memory(&e.fault)
         out = &r.variables[r.nr_variables]
-        out.name = named.name
+        out.name = name
         out.type = type_id
         out.section = section
         out.offset = address
