@@ -32,6 +32,11 @@ cdef enum:
     CHUNK_BITS = 14
     CHUNK = 1 << CHUNK_BITS
     MAX_CHUNKS = 1 << 14  # 268 million strings
+    # In `by_offset`. Of strings within the same four bytes the first one has the
+    # slot, and others are searched for: few are so short, and a slot a byte would
+    # take more memory than all that a kernel's BTF is made of.
+    LOW_SHIFT = 30
+    LOW_MASK = (1 << LOW_SHIFT) - 1
     NO_NAME = 0xFFFFFFFF  # no DW_AT_name at all, which is not the empty name
     FAILED = 0xFFFFFFFE  # memory ran out, or there is no such string
 
@@ -51,7 +56,7 @@ cdef class StringPool:
     cdef uint32_t slots_mask
     cdef uint64_t key  # of all hashes of the run, see `mix`
     cdef uint64_t seed
-    cdef uint32_t *by_offset  # of .debug_str: id + 1
+    cdef uint32_t *by_offset  # a slot for each four bytes of .debug_str: offset & 3, and id + 1; 0: free
     cdef uint64_t by_offset_size
     cdef uint64_t whole_strings  # bytes of .debug_str up to its last NUL, that included
     cdef uint32_t *by_letters  # id + 1
@@ -99,9 +104,9 @@ cdef inline uint32_t pool_at(StringPool pool, uint64_t offset) noexcept nogil:
     """
     cdef uint32_t id
     if offset < pool.by_offset_size:
-        id = load_acquire(&pool.by_offset[offset])
-        if id != 0:
-            return id - 1
+        id = load_acquire(&pool.by_offset[offset >> 2])
+        if id != 0 and id >> LOW_SHIFT == offset & 3:
+            return (id & LOW_MASK) - 1
     return pool.intern_str_offset(offset)
 
 

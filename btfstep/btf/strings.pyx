@@ -146,7 +146,7 @@ cdef class StringPool:
         self.by_offset_size = self.whole_strings = debug_str.size
         while self.whole_strings and debug_str.data[self.whole_strings - 1] != 0:
             self.whole_strings -= 1
-        self.by_offset = <uint32_t *>calloc(<size_t>debug_str.size + 1, sizeof(uint32_t))
+        self.by_offset = <uint32_t *>calloc(<size_t>(debug_str.size >> 2) + 1, sizeof(uint32_t))
         if self.by_offset == NULL:
             raise MemoryError
         return 0
@@ -261,20 +261,25 @@ cdef class StringPool:
     cdef uint32_t intern_str_offset(self, uint64_t offset) noexcept nogil:
         """The number of the string at `offset` of .debug_str; FAILED when there is none."""
         cdef uint32_t id
+        cdef uint32_t *slot
+        cdef bint taken
         cdef const uint8_t *text
         cdef const uint8_t *nul
         if offset >= self.by_offset_size:
             return FAILED
-        id = load_acquire(&self.by_offset[offset])
-        if id != 0:
-            return id - 1
+        slot = &self.by_offset[offset >> 2]
+        id = load_acquire(slot)
+        if id != 0 and id >> LOW_SHIFT == offset & 3:
+            return (id & LOW_MASK) - 1
+        taken = id != 0
         text = self.debug_str.data + offset
         nul = <const uint8_t *>memchr(text, 0, <size_t>(self.debug_str.size - offset))
         if nul == NULL:
             return FAILED
         id = self.intern(text, <uint64_t>(nul - text))
-        if id != FAILED:
-            store_release(&self.by_offset[offset], id + 1)
+        if id != FAILED and not taken:
+            # Another thread may do the same now: either is right.
+            store_release(slot, <uint32_t>(offset & 3) << LOW_SHIFT | (id + 1))
         return id
 
     cdef uint32_t emit(self, uint32_t id) noexcept nogil:

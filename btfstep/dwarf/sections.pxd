@@ -55,4 +55,6 @@ cdef class DebugSections:
     cdef Sections c
     cdef readonly str path
     cdef list _buffers
+    cdef bint mapped[SEC_COUNT]  # its bytes are those of the mapped file
+    cdef void release(self, int section, uint64_t start, uint64_t end) noexcept nogil
     cdef int raise_fault(self, const Fault *fault) except -1

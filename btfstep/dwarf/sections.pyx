@@ -4,7 +4,15 @@
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, Py_buffer, PyBuffer_Release, PyObject_GetBuffer
 
+import mmap
+
 from btfstep.errors import EncodeError, FormatError
+
+cdef extern from "<sys/mman.h>" nogil:
+    int madvise(void *address, size_t length, int advice)
+    int MADV_DONTNEED
+
+cdef size_t _PAGE = mmap.PAGESIZE
 
 _NAMES = (
     ".debug_info",
@@ -59,6 +67,7 @@ cdef class DebugSections:
                 continue
             if relocate is not None:
                 contents = relocate(_NAMES[i], contents)
+            self.mapped[i] = isinstance(contents, memoryview) and isinstance(contents.obj, mmap.mmap)
             pin = _Pin(contents)
             self._buffers.append(pin)
             if pin.view.len:
@@ -75,6 +84,19 @@ cdef class DebugSections:
         if not 0 <= section < SEC_COUNT:
             raise ValueError("no such debug section")
         return self.c.view[section].size
+
+    cdef void release(self, int section, uint64_t start, uint64_t end) noexcept nogil:
+        """Let go of a part of a section that will hardly be read again, so that it does not count as memory in use.
+
+        Pages of a mapped file come back from the page cache should they be needed after all.
+        """
+        cdef size_t first, last
+        if not self.mapped[section] or start >= end or end > self.c.view[section].size:
+            return
+        first = (<size_t>self.c.view[section].data + <size_t>start) // _PAGE * _PAGE
+        last = (<size_t>self.c.view[section].data + <size_t>end) // _PAGE * _PAGE
+        if last > first:
+            madvise(<void *>first, last - first, MADV_DONTNEED)
 
     cdef int raise_fault(self, const Fault *fault) except -1:
         """Raise what a native reader recorded."""

@@ -63,6 +63,7 @@ cdef class UnitList:
     cdef Signature *signatures  # of type units, sorted
     cdef uint32_t nr_signatures, signatures_cap
     cdef int append(self, const Unit *unit) except -1
+    cdef void release(self, uint32_t first, uint32_t end) noexcept nogil
     cdef const Unit *type_unit(self, uint64_t signature) noexcept nogil
 
 

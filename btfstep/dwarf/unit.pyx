@@ -262,6 +262,12 @@ cdef class UnitList:
             return &self.units[self.signatures[low].unit]
         return NULL
 
+    cdef void release(self, uint32_t first, uint32_t end) noexcept nogil:
+        """Let go of the bytes of units that have been read."""
+        cdef const Unit *last = &self.units[end - 1]
+        if first < end and self.units[first].section == last.section:
+            self.sections.release(last.section, self.units[first].offset, last.end)
+
     def batches(self, uint64_t size):
         """Runs of neighbouring units, as (first, count), each of about `size` bytes of DIEs."""
         cdef uint32_t first = 0

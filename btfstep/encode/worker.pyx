@@ -55,6 +55,8 @@ cdef class Worker:
             if status < 0:
                 self.context.sections.raise_fault(&self.encoder.fault)
             records.append(record)
+        if not self.context.merge_units:
+            self.context.units.release(first, first + count)
         return records
 
 
