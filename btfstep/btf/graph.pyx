@@ -1487,7 +1487,8 @@ cdef class TypeGraph:
         new.info = info
         new.ref = ref
         new.extra = self.nr_ref_rows - nr_rows if info_kind(info) == BTF_KIND_FUNC_PROTO else extra
-        if 0 < likely <= self.nr_refs and self.same_ref(&self.refs[likely - 1], new):
+        # (what equals one of the base is known in the end, see `settle`)
+        if self.nr_base_refs < likely <= self.nr_refs and self.same_ref(&self.refs[likely - 1], new):
             self.nr_ref_rows -= nr_rows
             return likely - 1
         new.hash = self.hash_ref(new)
