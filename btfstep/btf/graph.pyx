@@ -11,7 +11,7 @@ from libc.string cimport memcpy, memmove, memset, strlen
 from btfstep.btf.constants cimport *
 from btfstep.btf.memory cimport mix, prefetch, reserve
 from btfstep.btf.reader cimport BtfReader, kind_of, vlen_of
-from btfstep.btf.strings cimport FAILED, NO_NAME, pool_at
+from btfstep.btf.strings cimport FAILED, pool_at, pool_text
 from btfstep.btf.types cimport NEW_NAME, RAW_NAME, Row, Type, hash_enumerator, hash_member, hash_type
 from btfstep.dwarf.sections cimport SEC_INFO, fail, fail_memory
 from btfstep.encode.record cimport Record, SavedFunction, Variable
@@ -223,7 +223,7 @@ cdef class TypeGraph:
             raise UsageError("is split BTF itself, and cannot be a base", path=base.path)
         if self.reserve_nodes(<uint64_t>count + 1) < 0:
             raise MemoryError
-        names = <uint32_t *>malloc(<size_t>base.text_end * sizeof(uint32_t) + 1)
+        names = <uint32_t *>calloc(<size_t>(base.text_end >> 2) + 1, sizeof(uint32_t))
         if names == NULL:
             raise MemoryError
         self.strings.work += base.text_end
@@ -257,7 +257,7 @@ cdef class TypeGraph:
         return 0
 
     cdef int load_base_nodes(self, BtfReader base, const uint32_t *names) except -1:
-        """A node for each type of the base, with its id; `names`: string offset -> number."""
+        """A node for each type of the base, with its id; `names` is what `StringPool.use_base` filled."""
         cdef const uint32_t *record
         cdef Node *t
         cdef Row *row
@@ -302,9 +302,9 @@ cdef class TypeGraph:
         return 0
 
     cdef uint32_t base_name(self, BtfReader base, const uint32_t *names, uint32_t offset) except? 0:
-        cdef uint32_t name = names[offset]
-        if name == NO_NAME:
-            # Some writers let a string be the end of another one.
+        cdef uint32_t name = names[offset >> 2]
+        if pool_text(self.strings, name).bytes != <const uint8_t *>base.text + offset:
+            # It shares the slot with another string, is there twice, or is the end of another one.
             name = self.strings.intern(<const uint8_t *>base.text + offset, strlen(base.text + offset))
             if name == FAILED:
                 raise MemoryError

@@ -309,11 +309,11 @@ cdef class StringPool:
     cdef int use_base(self, const uint8_t *text, uint32_t size, uint32_t *ids) except -1:
         """Let the strings of a base, `size` bytes that end in NUL and outlive the pool, be there already.
 
-        `ids`, of `size` elements, is filled with the number of the string that
-        starts at each offset; NO_NAME within strings.
+        `ids`, `size` / 4 + 1 zeroes, is filled: at an offset by four, the number
+        of the last string that starts there.
         """
         cdef uint32_t at = 0
-        cdef uint32_t length, id, i
+        cdef uint32_t length, id
         cdef uint32_t *offset
         while at < size:
             length = <uint32_t>strlen(<const char *>text + at)
@@ -325,9 +325,7 @@ cdef class StringPool:
             offset = pool_offset(self, id)
             if id and offset[0] == 0:
                 offset[0] = at
-            ids[at] = id
-            for i in range(1, length + 1):
-                ids[at + i] = NO_NAME
+            ids[at >> 2] = id
             at += length + 1
         self.base_size = self.emitted_size = size
         return 0

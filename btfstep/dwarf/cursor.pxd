@@ -137,6 +137,10 @@ cdef inline uint64_t read_uleb(Cursor *c) noexcept nogil:
     cdef uint64_t value = 0
     cdef unsigned int shift = 0
     cdef uint8_t byte
+    # Nearly all are one byte long.
+    if c.at < c.end and c.at[0] < 0x80:
+        c.at += 1
+        return (c.at - 1)[0]
     while c.at < c.end:
         byte = c.at[0]
         c.at += 1

@@ -20,6 +20,7 @@ cdef struct Symbol:
     uint64_t value
     uint64_t size
     uint32_t name_length  # up to the first dot
+    uint64_t start  # the first eight bytes up to there, big endian, which decide most comparisons
     uint32_t section
     uint32_t index  # in the table
     uint8_t type
@@ -53,6 +54,7 @@ cdef class SymbolTable:
     cdef uint32_t functions_cap
     cdef uint64_t work  # bytes of names that may still be read
     cdef bint exhausted
+    cdef const Symbol *function(self, uint32_t index) noexcept nogil
     cdef bint read(self, uint32_t index, Symbol *symbol) noexcept nogil
     cdef int check(self) except -1
     cdef bint differ(self, uint32_t first, uint32_t end) noexcept nogil

@@ -7,7 +7,7 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 
 from btfstep.btf.memory cimport mix
-from btfstep.btf.strings cimport StringPool
+from btfstep.btf.strings cimport FAILED, StringPool
 from btfstep.btf.base cimport PreparedBase
 from btfstep.dwarf.constants cimport DW_OP_reg0
 from btfstep.dwarf.sections cimport SEC_INFO, SEC_LINE_STR, SEC_STR, SEC_TYPES, DebugSections
@@ -171,13 +171,19 @@ cdef class EncodeContext:
 
     def _use_functions(self, SymbolTable symbols):
         """Let functions be found by the numbers of their names."""
-        cdef uint32_t i
+        cdef const Symbol *symbol
+        cdef uint32_t i, id
         cdef uint32_t count = symbols.nr_functions
         self.function_names = <uint32_t *>malloc((<size_t>count + 1) * sizeof(uint32_t))
         if self.function_names == NULL:
             raise MemoryError
-        for i, name in enumerate(symbols.function_names()):
-            self.function_names[i] = self.strings.intern_bytes(name)
+        for i in range(count):
+            symbol = symbols.function(i)
+            self.strings.work += symbol.name_length  # (which `allow` did not count)
+            id = self.strings.intern_copy(symbol.name, symbol.name_length)
+            if id == FAILED:
+                raise MemoryError
+            self.function_names[i] = id
         self.nr_function_of = self.strings.count
         self.function_of = <uint32_t *>calloc(<size_t>self.nr_function_of + 1, sizeof(uint32_t))
         if self.function_of == NULL:
