@@ -15,6 +15,5 @@ class SymbolTable:
         """Gather the functions, by their names up to the first dot."""
     def in_section(self, section: int) -> list[tuple[bytes, int, int]]:
         """(name, value, size) of each symbol defined in the section with this index."""
-        """The names of the functions, in order."""
     def mark_kfunc(self, name: bytes, flags: int) -> bool:
         """Note that the function of this name is a kfunc; False when there is none."""

@@ -331,7 +331,7 @@ cdef class UnitEncoder:
         return 0
 
     cdef int raw_name_of(self, const Die *die, uint32_t missing, uint32_t *name) noexcept nogil:
-        """DW_AT_name as `number_of` takes it, for what is left out more often than not; `missing` where it is absent."""
+        """DW_AT_name as `number_of` takes it, for what is mostly left out; `missing` where it is absent."""
         if has(die, SLOT_NAME) and die.form[SLOT_NAME] == DW_FORM_strp and die.value[SLOT_NAME] < self.raw_limit:
             name[0] = RAW_NAME | <uint32_t>die.value[SLOT_NAME]
             return 0
@@ -1720,8 +1720,10 @@ cdef class UnitEncoder:
             t.hash = h
             if raw != 0 and not failed & NEW_NAME and self.learn(raw, h) < 0:
                 return -1
-        # (raw names are within whole strings)
-        return self.fail_at("one of too many strings that lie within one another", self.base) if failed & NEW_NAME else 0
+        if failed & NEW_NAME:
+            # (raw names are within whole strings)
+            return self.fail_at("one of too many strings that lie within one another", self.base)
+        return 0
 
     cdef int finish_type_tags(self) noexcept nogil:
         """Sort the declaration tags by owner, and list those of types, in the order of the types' ids."""
