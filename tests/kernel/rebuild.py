@@ -14,6 +14,7 @@ import argparse
 import os
 import re
 import resource
+import signal
 import statistics
 import subprocess
 import sys
@@ -157,6 +158,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3, metavar="N")
     parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count() or 1, metavar="N")
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the sources are put back then, too
     btfstep = arguments.btfstep or Path(sys.executable).parent / "btfstep"
     work = arguments.work.resolve()
     work.mkdir(parents=True, exist_ok=True)
