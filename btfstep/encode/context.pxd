@@ -60,5 +60,6 @@ cdef class EncodeContext:
 
     cdef bint wants(self, const Symbol *symbol) noexcept nogil
     cdef uint32_t find_section(self, uint64_t address) noexcept nogil
+    cdef bint lacks_function(self, uint32_t name) noexcept nogil
     cdef bint has_object(self, uint32_t section, uint32_t name) noexcept nogil
     cdef bint takes_language(self, uint32_t language) noexcept nogil

@@ -7,7 +7,7 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 
 from btfstep.btf.memory cimport mix
-from btfstep.btf.strings cimport FAILED, StringPool
+from btfstep.btf.strings cimport FAILED, NO_NAME, StringPool
 from btfstep.btf.base cimport PreparedBase
 from btfstep.dwarf.constants cimport DW_OP_reg0
 from btfstep.dwarf.sections cimport SEC_INFO, SEC_LINE_STR, SEC_STR, SEC_TYPES, DebugSections
@@ -190,6 +190,10 @@ cdef class EncodeContext:
             raise MemoryError
         for i in range(count):
             self.function_of[self.function_names[i]] = i + 1
+
+    cdef bint lacks_function(self, uint32_t name) noexcept nogil:
+        """Whether there is a name, but no function symbol of it."""
+        return name != NO_NAME and (name >= self.nr_function_of or self.function_of[name] == 0)
 
     def _use_objects(self, SymbolTable symbols):
         """Remember the object symbols of the wanted sections by name."""

@@ -1321,6 +1321,11 @@ cdef class UnitEncoder:
             frame.nr_children += 1
             return self.skip_children(c, die)
 
+        f = &self.functions[frame.index]
+        if self.context.lacks_function(f.name):
+            # Most functions of a unit are inline ones of headers, which never
+            # come to be listed; nothing but themselves refers to their parameters.
+            return self.skip_children(c, die)
         index = self.nr_parameters
         if frame.nr_children >= BTF_MAX_VLEN - 1:
             return self.fail_at("function with more parameters than BTF can count", die.offset)
@@ -1346,7 +1351,6 @@ cdef class UnitEncoder:
         mark = self.mark(p.rel)
         if mark == NO_MARK or self.set_mark(mark, FOUND_PARAMETER, index + 1) < 0:
             return -1
-        f = &self.functions[frame.index]
         if f.last_parameter:
             self.parameters[f.last_parameter - 1].next = index + 1
         else:
