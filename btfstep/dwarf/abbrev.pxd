@@ -89,6 +89,7 @@ cdef enum:  # Shape
     SHAPE_ENUMERATOR  # a name and a value
     SHAPE_REFERENCE  # what refers to one type: a type and, typedefs, a name
     SHAPE_PARAMETER  # a name and a type
+    SHAPE_FRAME  # a struct, union, enumeration, array or function type, with children: a name, a type, a size in bytes
     NOWHERE = 0xFFFF
 
 
@@ -97,7 +98,7 @@ cdef struct Plain:
     # code or, where the name is inline and comes first, behind its NUL.
     uint8_t shape
     bint inline_name
-    uint8_t number_size  # bytes of the member's offset or the enumerator's value; 0: it is `constant`
+    uint8_t number_size  # bytes of the offset, value or size; 0: it is `constant`
     uint16_t size  # bytes in all
     uint16_t name  # offset in .debug_str, 4 bytes; or NOWHERE
     uint16_t type  # from the unit's start, 4 bytes; or NOWHERE

@@ -284,7 +284,14 @@ cdef unsigned int shape_of(const Abbrev *abbrev) noexcept nogil:
     cdef uint32_t type = <uint32_t>1 << SLOT_TYPE
     cdef uint32_t location = <uint32_t>1 << SLOT_MEMBER_LOCATION
     cdef uint32_t value = <uint32_t>1 << SLOT_CONST_VALUE
+    cdef uint32_t frame = name | type | <uint32_t>1 << SLOT_BYTE_SIZE | <uint32_t>1 << SLOT_SIBLING
     if abbrev.children:
+        if (tag == DW_TAG_structure_type or tag == DW_TAG_union_type) and not abbrev.mask & ~(frame & ~type):
+            return SHAPE_FRAME
+        if tag == DW_TAG_enumeration_type and not abbrev.mask & ~(frame | <uint32_t>1 << SLOT_ENCODING):
+            return SHAPE_FRAME
+        if (tag == DW_TAG_subroutine_type or tag == DW_TAG_array_type) and not abbrev.mask & ~(frame & ~name):
+            return SHAPE_FRAME
         return SHAPE_NONE
     if tag == DW_TAG_member and abbrev.mask & location and not abbrev.mask & ~(name | type | location):
         return SHAPE_MEMBER
@@ -343,7 +350,7 @@ cdef void find_shape(Abbrev *abbrev, const Step *steps) noexcept nogil:
             if step.action != ACT_REF4:
                 return
             plain.type = <uint16_t>size
-        elif step.slot == SLOT_MEMBER_LOCATION or step.slot == SLOT_CONST_VALUE:
+        elif step.slot == SLOT_MEMBER_LOCATION or step.slot == SLOT_CONST_VALUE or step.slot == SLOT_BYTE_SIZE:
             if (
                 step.form != DW_FORM_data1 and step.form != DW_FORM_data2 and step.form != DW_FORM_data4
                 and step.form != DW_FORM_data8 and step.form != DW_FORM_implicit_const

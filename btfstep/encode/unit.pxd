@@ -246,7 +246,7 @@ cdef class UnitEncoder:
     cdef uint32_t mark(self, uint32_t rel) noexcept nogil
     cdef int set_mark(self, uint32_t mark, unsigned int kind, uint32_t index) noexcept nogil
     cdef uint32_t resolve(self, uint32_t rel) noexcept nogil
-    cdef Frame *push(self, unsigned int kind, const Die *die) noexcept nogil
+    cdef Frame *push(self, unsigned int kind, uint32_t tag, uint64_t offset) noexcept nogil
     cdef int skip_children(self, Cursor *c, const Die *die) noexcept nogil
     cdef int skip_nested(self, Cursor *c) noexcept nogil
     cdef uint32_t add_type(
@@ -264,7 +264,7 @@ cdef class UnitEncoder:
     cdef int close_function(self, const Frame *frame) noexcept nogil
     cdef int visit(self, Cursor *c, const Die *die) noexcept nogil
     cdef int walk_members(self, Cursor *c) noexcept nogil
-    cdef int visit_plain(self, Cursor *c, const Abbrev *abbrev, uint32_t rel) noexcept nogil
+    cdef int visit_plain(self, Cursor *c, const Abbrev *abbrev, uint64_t offset) noexcept nogil
     cdef int visit_common(self, Cursor *c, const Die *die, bint top_level) noexcept nogil
     cdef int visit_base_type(self, const Die *die) noexcept nogil
     cdef int visit_pointer(self, Cursor *c, const Die *die) noexcept nogil

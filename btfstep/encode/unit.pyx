@@ -22,7 +22,7 @@ from btfstep.dwarf.abbrev cimport (
     SLOT_ANNOTATION, SLOT_ARTIFICIAL, SLOT_BIT_OFFSET, SLOT_BIT_SIZE, SLOT_BYTE_SIZE, SLOT_CALLING,
     SLOT_CONST_VALUE, SLOT_COUNT, SLOT_DATA_BIT_OFFSET, SLOT_DECLARATION, SLOT_DWO_NAME, SLOT_ENCODING,
     SLOT_EXTERNAL, SLOT_INLINE, SLOT_LOCATION, SLOT_LOW_PC, SLOT_MEMBER_LOCATION, SLOT_NAME, SLOT_ORIGIN,
-    SLOT_PRODUCER, SLOT_SIBLING, SLOT_SPECIFICATION, SLOT_TYPE, SLOT_UPPER_BOUND, NOWHERE, SHAPE_ENUMERATOR,
+    SLOT_PRODUCER, SLOT_SIBLING, SLOT_SPECIFICATION, SLOT_TYPE, SLOT_UPPER_BOUND, NOWHERE, SHAPE_ENUMERATOR, SHAPE_FRAME,
     SHAPE_MEMBER, SHAPE_NONE, SHAPE_PARAMETER, SHAPE_REFERENCE, Abbrev, Die, Plain, abbrev_find, abbrev_free, has,
     read_attributes, read_die,
 )
@@ -72,6 +72,27 @@ cdef int by_owner(const void *a, const void *b) noexcept nogil:
     if x.owner != y.owner:
         return -1 if x.owner < y.owner else 1
     return (x.order > y.order) - (x.order < y.order)
+
+
+cdef inline unsigned int frame_kind(uint32_t tag) noexcept nogil:
+    """What a DIE of SHAPE_FRAME opens."""
+    if tag == DW_TAG_subroutine_type:
+        return IN_SUBROUTINE
+    if tag == DW_TAG_array_type:
+        return IN_ARRAY
+    return IN_ENUMERATION if tag == DW_TAG_enumeration_type else IN_CLASS
+
+
+cdef inline uint64_t plain_number(const Plain *plain, const uint8_t *p, bint big) noexcept nogil:
+    """The number of a plain DIE whose attributes, at `p`, are known to be there."""
+    if plain.number_size == 0:
+        return plain.constant
+    p += plain.number
+    if plain.number_size == 1:
+        return p[0]
+    if plain.number_size == 2:
+        return load_u16(p, big)
+    return load_u32(p, big) if plain.number_size == 4 else load_u64(p, big)
 
 
 cdef inline uint32_t find_mark(
@@ -368,11 +389,11 @@ cdef class UnitEncoder:
 
     # The stack of open DIEs
 
-    cdef Frame *push(self, unsigned int kind, const Die *die) noexcept nogil:
+    cdef Frame *push(self, unsigned int kind, uint32_t tag, uint64_t offset) noexcept nogil:
         """Open a DIE; NULL with `fault` when that goes too deep."""
         cdef Frame *frame
         if self.nr_frames >= MAX_DEPTH:
-            self.fail_at("DIEs are nested too deep", die.offset)
+            self.fail_at("DIEs are nested too deep", offset)
             return NULL
         if reserve(<void **>&self.frames, &self.frames_cap, <uint64_t>self.nr_frames + 1, sizeof(Frame)) < 0:
             fail_memory(&self.fault)
@@ -381,8 +402,8 @@ cdef class UnitEncoder:
         self.nr_frames += 1
         memset(frame, 0, sizeof(Frame))
         frame.kind = <uint8_t>kind
-        frame.tag = die.tag
-        frame.rel = self.rel(die.offset)
+        frame.tag = tag
+        frame.rel = self.rel(offset)
         frame.mark = NO_MARK
         if kind <= LAST_MARKED:
             frame.mark = self.mark(frame.rel)
@@ -483,7 +504,7 @@ cdef class UnitEncoder:
             self.rust = True
         if not die.children:
             return 0
-        if self.push(IN_UNIT, &die) == NULL:
+        if self.push(IN_UNIT, die.tag, die.offset) == NULL:
             return -1
         return self.walk_children(&c)
 
@@ -517,7 +538,7 @@ cdef class UnitEncoder:
                 return self.fail_at("DIE is cut short or has no abbreviation", die.offset)
             if abbrev.plain.shape != SHAPE_NONE:
                 attributes = c.at
-                done = self.visit_plain(c, abbrev, self.rel(die.offset))
+                done = self.visit_plain(c, abbrev, die.offset)
                 if done < 0:
                     return -1
                 if done:
@@ -606,7 +627,7 @@ cdef class UnitEncoder:
             if count < RUN:
                 return 0
 
-    cdef int visit_plain(self, Cursor *c, const Abbrev *abbrev, uint32_t rel) noexcept nogil:
+    cdef int visit_plain(self, Cursor *c, const Abbrev *abbrev, uint64_t offset) noexcept nogil:
         """Take a DIE of one of the shapes that are read without steps; `c` is behind its code.
 
         1 when that is done, and `c` behind the DIE; 0, having changed nothing but `c`, where `visit` has to take it:
@@ -652,8 +673,22 @@ cdef class UnitEncoder:
             name |= RAW_NAME
         if plain.type != NOWHERE:
             type = self.rel(self.unit.offset + load_u32(p + plain.type, big))
+        if shape == SHAPE_FRAME:
+            # (closing it asks whether it has a name)
+            if name & (RAW_NAME | NEW_NAME) == RAW_NAME:
+                name = self.name_at(name & ~<uint32_t>RAW_NAME)
+                if name == FAILED:
+                    return 0
+            frame = self.push(frame_kind(abbrev.tag), abbrev.tag, offset)
+            if frame == NULL:
+                return -1
+            frame.name = name
+            frame.type = type
+            frame.size = <uint32_t>plain_number(plain, p, big)
+            c.at = p + plain.size
+            return self.walk_members(c) + 1 if frame.kind == IN_CLASS else 1
         if shape == SHAPE_REFERENCE:
-            mark = self.mark(rel)
+            mark = self.mark(self.rel(offset))
             if mark == NO_MARK or self.add_type(
                 mark, abbrev.tag, 0, name, make_info(reference_kind(abbrev.tag), 0, False), type, 0, REF_REL
             ) == 0:
@@ -662,16 +697,7 @@ cdef class UnitEncoder:
             return 1
         if frame.nr_children >= BTF_MAX_VLEN - 1:
             return 0
-        if plain.number_size == 0:
-            number = plain.constant
-        elif plain.number_size == 1:
-            number = p[plain.number]
-        elif plain.number_size == 2:
-            number = load_u16(p + plain.number, big)
-        elif plain.number_size == 4:
-            number = load_u32(p + plain.number, big)
-        else:
-            number = load_u64(p + plain.number, big)
+        number = plain_number(plain, p, big)
         if reserve(<void **>&self.scratch, &self.scratch_cap, <uint64_t>self.nr_scratch + 1, sizeof(Row)) < 0:
             return fail_memory(&self.fault)
         row = &self.scratch[self.nr_scratch]
@@ -717,7 +743,7 @@ cdef class UnitEncoder:
             return self.skip_children(c, die)
         elif kind == IN_FUNCTION or kind == IN_BLOCK:
             if tag == DW_TAG_lexical_block:
-                if die.children and self.push(IN_BLOCK, die) == NULL:
+                if die.children and self.push(IN_BLOCK, die.tag, die.offset) == NULL:
                     return -1
                 return 0
             if kind == IN_FUNCTION:
@@ -769,7 +795,7 @@ cdef class UnitEncoder:
             tag == DW_TAG_structure_type or tag == DW_TAG_union_type or tag == DW_TAG_class_type
             or tag == DW_TAG_interface_type
         ):
-            frame = self.push(IN_CLASS, die)
+            frame = self.push(IN_CLASS, die.tag, die.offset)
             if frame == NULL:
                 return -1
             if self.new_name_of(die, &name) < 0:
@@ -804,7 +830,7 @@ cdef class UnitEncoder:
         if tag == DW_TAG_variable:
             return self.visit_variable(c, die, top_level)
         if tag == DW_TAG_array_type:
-            frame = self.push(IN_ARRAY, die)
+            frame = self.push(IN_ARRAY, die.tag, die.offset)
             if frame == NULL:
                 return -1
             number = 0
@@ -813,7 +839,7 @@ cdef class UnitEncoder:
             frame.type = self.reference(die, SLOT_TYPE)
             return 0 if die.children else self.close()
         if tag == DW_TAG_enumeration_type:
-            frame = self.push(IN_ENUMERATION, die)
+            frame = self.push(IN_ENUMERATION, die.tag, die.offset)
             if frame == NULL:
                 return -1
             if self.new_name_of(die, &name) < 0:
@@ -825,7 +851,7 @@ cdef class UnitEncoder:
             frame.type = self.reference(die, SLOT_TYPE)
             return 0 if die.children else self.close()
         if tag == DW_TAG_subroutine_type:
-            frame = self.push(IN_SUBROUTINE, die)
+            frame = self.push(IN_SUBROUTINE, die.tag, die.offset)
             if frame == NULL:
                 return -1
             number = 0
@@ -838,7 +864,7 @@ cdef class UnitEncoder:
                 return -1
             return self.skip_children(c, die)
         if tag == DW_TAG_namespace:
-            if die.children and self.push(IN_NAMESPACE, die) == NULL:
+            if die.children and self.push(IN_NAMESPACE, die.tag, die.offset) == NULL:
                 return -1
             return 0
         if (
@@ -956,7 +982,7 @@ cdef class UnitEncoder:
         cdef Frame *frame
         cdef uint32_t mark
         if self.context.options.type_tags and (die.children or has(die, SLOT_ANNOTATION)):
-            frame = self.push(IN_POINTER, die)
+            frame = self.push(IN_POINTER, die.tag, die.offset)
             if frame == NULL:
                 return -1
             frame.type = self.reference(die, SLOT_TYPE)
@@ -1294,7 +1320,7 @@ cdef class UnitEncoder:
         self.nr_functions += 1
         # pahole finishes a function before it numbers it, nested ones first;
         # the order among functions is restored in `close`.
-        frame = self.push(IN_FUNCTION, die)
+        frame = self.push(IN_FUNCTION, die.tag, die.offset)
         if frame == NULL:
             return -1
         frame.index = index
@@ -1370,7 +1396,7 @@ cdef class UnitEncoder:
 
     cdef int annotate(self, const Die *die, uint32_t owner, int component) noexcept nogil:
         """Go on with the children, of which only annotations of `owner` are of interest."""
-        cdef Frame *frame = self.push(IN_ANNOTATED, die)
+        cdef Frame *frame = self.push(IN_ANNOTATED, die.tag, die.offset)
         if frame == NULL:
             return -1
         frame.index = owner
