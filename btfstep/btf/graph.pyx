@@ -850,6 +850,8 @@ cdef class TypeGraph:
                 y -= 1
                 count += 1
             while equal == 1 and i < count:
+                if i + AHEAD < count:
+                    prefetch(&self.nodes[y[i + AHEAD].type])
                 # Members of one type are most of all, and worth a check before the call.
                 if resolved(self.nodes, x[i].type) != resolved(self.nodes, y[i].type):
                     equal = self.compare(x[i].type, y[i].type)
