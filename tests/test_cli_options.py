@@ -354,6 +354,8 @@ class TestProcess:
         assert (out.stat().st_ino, out.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
         assert done.stdout == ""
         assert "unchanged" in done.stderr
+        for stage in ("read headers and symbols", "decode units", "merge units", "encode units", "choose functions"):
+            assert re.search(rf"^btfstep: {stage}.*: \d+\.\d+ s\b", done.stderr, re.M), done.stderr
 
         assert self.run("-J", str(elf)).returncode == 0
         subprocess.run(

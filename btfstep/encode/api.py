@@ -20,10 +20,14 @@ from btfstep.errors import BtfstepError, EncodeError, UsageError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import TypeVar
 
     from btfstep.btf.reader import BtfReader
     from btfstep.encode.record import UnitRecord
     from btfstep.encode.settings import EncodeSettings
+
+    T = TypeVar("T")
+    R = TypeVar("R")
 
 # Bytes of DIEs that a worker takes at once: enough to make the cost of handing
 # them over vanish, little enough that all workers end at the same time.
@@ -88,7 +92,7 @@ def _encode(
             graph = prepared.new_graph(context.strings, assumed)
         else:
             graph = TypeGraph(context.strings, assumed, reader)
-        selector = _collect(context, symbols, jobs, graph)
+        selector = _collect(context, symbols, jobs, graph, log)
         if graph.choices_hold():
             break
         stages.end("encode units, to be repeated")
@@ -110,15 +114,42 @@ def _encode(
     return data
 
 
-def _collect(context: EncodeContext, symbols: SymbolTable, jobs: int, graph: TypeGraph) -> FunctionSelector:
+def _collect(
+    context: EncodeContext, symbols: SymbolTable, jobs: int, graph: TypeGraph, log: Callable[[str], None] | None
+) -> FunctionSelector:
     """Decode all units in parallel, and merge them into `graph` in order."""
     selector = FunctionSelector(symbols, context)
     spare: list[UnitRecord] = []
     merger = Merger(context, graph, selector, spare)
     batches = [(0, context.units.count)] if context.merge_units else context.units.batches(BATCH)
-    OrderedPipeline(None, merger, jobs=jobs, make_worker=lambda: Worker(context, spare)).run(batches)
+
+    if log is None:
+        OrderedPipeline(None, merger, jobs=jobs, make_worker=lambda: Worker(context, spare)).run(batches)
+    else:
+        decode: list[float] = []
+        merge: list[float] = []
+        OrderedPipeline(
+            None, _timed(merger, merge), jobs=jobs, make_worker=lambda: _timed(Worker(context, spare), decode)
+        ).run(batches)
+        log(f"decode units: {sum(decode):.3f} s of processor time, in all threads")
+        log(f"merge units: {sum(merge):.3f} s of processor time, one at a time")
     merger.settle()
     return selector
+
+
+def _timed(call: Callable[[T], R], seconds: list[float]) -> Callable[[T], R]:
+    """The same function, which also adds to `seconds` what each call takes.
+
+    Processor time of its own thread, so that it does not count waiting for others.
+    """
+
+    def timed(item: T) -> R:
+        start = time.thread_time()
+        result = call(item)
+        seconds.append(time.thread_time() - start)
+        return result
+
+    return timed
 
 
 class _Stages:
