@@ -227,16 +227,16 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @given(sections=st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), st.binary(), min_size=1))
 def test_what_is_remembered_is_recalled(place: str, sections: dict[str, bytes]) -> None:
-    assert remember(place, bytes(32), sections)
-    assert recall(place, bytes(32)) == sections
+    assert remember(place, bytes(16), sections)
+    assert recall(place, bytes(16)) == sections
     assert recall(place, bytes(31) + b"\1") is None
 
 
 @given(data=st.data())
 def test_a_record_with_any_byte_changed_is_none(place: str, data: st.DataObject) -> None:
-    assert remember(place, bytes(32), {".BTF": b"contents"})
+    assert remember(place, bytes(16), {".BTF": b"contents"})
     record = Path(record_path(place))
     changed = bytearray(record.read_bytes())
     changed[data.draw(st.integers(0, len(changed) - 1))] ^= data.draw(st.integers(1, 255))
     record.write_bytes(changed)
-    assert recall(place, bytes(32)) is None
+    assert recall(place, bytes(16)) is None

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
+from xxhash import xxh3_64
 
 from btfstep.bpf.needs import Needs, essential
 from btfstep.btf.entries import closure, entry_name, enumerators, is_enumeration, kind_word
@@ -93,6 +93,6 @@ def _constants(needs: Needs, kernel: BtfReader) -> list[Use]:
     for enumeration, names in needs.constants.items():
         known = [(name, sorted(values[name])) for name in sorted(names) if name in values]
         if known:
-            digest = sha256(repr(known).encode()).hexdigest()[:16]
+            digest = xxh3_64(repr(known).encode()).hexdigest()
             result.append(Use("constants", enumeration, digest, "in DWARF"))
     return result

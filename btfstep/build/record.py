@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import os
 import stat
-from hashlib import sha256
 from struct import Struct
+
+from xxhash import xxh3_128
 
 from ..errors import BtfstepError
 
@@ -25,10 +26,10 @@ TYPE_CHECKING = False  # typing itself is not imported: it costs a quarter of a 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-KEY_SIZE = 32
+KEY_SIZE = 16
 
 # The last byte counts versions of this format.
-_MAGIC = b"\x89btfstep record\x02"
+_MAGIC = b"\x89btfstep record\x03"
 # The size of the notes, which follow; so do the sections.
 _NOTES = Struct("<I")
 # Sizes of a section's name and contents; they follow.
@@ -97,7 +98,7 @@ def _read(path: str, key: bytes | None) -> tuple[bytes, dict[str, bytes]] | None
 
 
 def _checksum(key: bytes, rest: bytes) -> bytes:
-    digest = sha256(key)
+    digest = xxh3_128(key)
     digest.update(rest)
     return digest.digest()
 

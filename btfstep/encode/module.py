@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import os
 from _thread import allocate_lock
-from hashlib import sha256
+
+from xxhash import xxh3_128
 
 from btfstep.btf.base import PreparedBase
 from btfstep.btf.load import load
@@ -65,7 +66,7 @@ class Base:
         with self._lock:
             if self._digest is None:
                 self._state = self._stat()
-                self._digest = sha256(b"".join(read_btf(self.path))).digest()
+                self._digest = xxh3_128(b"".join(read_btf(self.path))).digest()
             return self._digest
 
     def steady(self) -> bool:
