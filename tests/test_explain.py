@@ -171,7 +171,10 @@ def test_a_record_of_an_earlier_version_or_a_made_up_one_is_none(kernel: Path, m
     module()
     step("m.ko")
     record = Path(".m.ko.btf")
-    record.write_bytes(record.read_bytes().replace(b"btfstep record\x02", b"btfstep record\x01"))
+    version = record.read_bytes().index(b"btfstep record") + len(b"btfstep record")
+    with record.open("r+b") as file:
+        file.seek(version)
+        file.write(b"\x01")
     assert step("m.ko")[0] == "m.ko: encoded: there is no record of it"
 
 
