@@ -100,6 +100,17 @@ def write_all(fd: int, view: memoryview) -> None:
         view = view[os.write(fd, view) :]
 
 
+def touch_file(path: str) -> None:
+    """Move the modification time of the file *path* to now.
+
+    Raises BtfstepError, which names *path*.
+    """
+    try:
+        os.utime(path)
+    except OSError as error:
+        raise BtfstepError(f"cannot write: {error.strerror}", path=path) from None
+
+
 def _shorten(name: str, size: int) -> str:
     """The start of *name* that takes at most *size* bytes in the file system."""
     return os.fsdecode(os.fsencode(name)[:size])

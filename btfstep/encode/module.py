@@ -11,6 +11,7 @@ from xxhash import xxh3_128
 from btfstep.btf.base import PreparedBase
 from btfstep.btf.load import load
 from btfstep.build.record import last, recall, remember
+from btfstep.build.write import touch_file
 from btfstep.elf.constants import ELFMAG
 from btfstep.elf.image import ElfImage
 from btfstep.encode.api import encode_file
@@ -119,6 +120,10 @@ class History:
         self.sections: dict[str, bytes] = {}
 
 
+class Held(dict[str, bytes]):
+    """Sections that the file was found to hold."""
+
+
 def encode_module(
     path: str,
     *,
@@ -132,12 +137,13 @@ def encode_module(
 ) -> dict[str, bytes] | None:
     """``encode_sections``, but only if the result is not on record (``btfstep.build.record``); keeps it there.
 
-    Without `record`, neither is done.
+    Without `record`, neither is done. What comes from there is a `Held` if the file has it.
     """
     parts: dict[str, str] = {}
+    held = Held()
     if record:
         try:
-            parts = result_parts(path, base.digest(), options, distill)
+            parts = result_parts(path, base.digest(), options, distill, held)
         except BtfstepError:
             pass  # encoding says better what is wrong
     if parts:
@@ -147,7 +153,7 @@ def encode_module(
         if known is not None:
             if log is not None:
                 log(f"{path}: nothing changed that its BTF is made from, so it is not made again")
-            return known
+            return held if held == known else known
     sections = encode_sections(path, jobs=jobs, options=options, log=log, base=base.get(), distill=distill)
     if parts and sections is not None and base.steady():
         remember(path, result_key(parts), sections, notes(parts))
@@ -195,6 +201,11 @@ def set_btf(path: str, sections: Mapping[str, bytes], *, touch: bool) -> bool:
     A distilled base that is there from before goes if there is no new one: the
     kernel would take it for what this BTF is split from. Raises as ``set_sections``.
     """
+    if isinstance(sections, Held):
+        # Without opening it once more, which is half of what a module costs then.
+        if touch:
+            touch_file(path)
+        return False
     from btfstep.elf.edit import set_sections
 
     return set_sections(path, {".BTF.base": None, **sections}, touch=touch)
