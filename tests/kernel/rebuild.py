@@ -107,7 +107,7 @@ def patched(source: Path, patches: list[Path]) -> Iterator[None]:
                 )
 
 
-def turn(tree: Tree, pahole: Path, number: int) -> dict[str, Run]:
+def turn(tree: Tree, pahole: Path, number: int, title: str) -> dict[str, Run]:
     """Bring the tree up to date, and measure make after each change; the sources are put back in the end."""
     tree.make(pahole=pahole)
     originals = {change.file: (tree.source / change.file).read_text() for change in CHANGES}
@@ -117,7 +117,10 @@ def turn(tree: Tree, pahole: Path, number: int) -> dict[str, Run]:
             if change is not CHANGES[0]:
                 file = tree.source / change.file
                 file.write_text(change.apply(originals[change.file], number))
-            runs[change.title] = timed_make(tree, pahole)
+            run = runs[change.title] = timed_make(tree, pahole)
+            print(
+                f"{number}, {title}, {change.title}: {run.wall:.1f} s, {run.processor:.1f} s, {run.steps}", flush=True
+            )
     finally:
         for name, text in originals.items():
             (tree.source / name).write_text(text)
@@ -179,13 +182,7 @@ def main() -> int:
     for number in range(1, arguments.rounds + 1):
         for title, program, count in ways:
             with patched(source, patches[:count]):
-                runs = turn(tree, program, number)
-            taken[title].append(runs)
-            for change, run in runs.items():
-                print(
-                    f"round {number}, {title}, {change}: {run.wall:.1f} s, {run.processor:.1f} s, {run.steps}",
-                    flush=True,
-                )
+                taken[title].append(turn(tree, program, number, title))
     report(taken)
     return 0
 
