@@ -227,9 +227,13 @@ cdef class UnitEncoder:
     cdef uint32_t nr_order, order_cap
     cdef bint clang
     cdef bint rust
+    cdef bint all_parameters  # those of functions that cannot be listed, too
+    cdef bint left_out  # some were not taken
 
     cdef int encode_unit(self, uint32_t index, Record *record) noexcept nogil
     cdef int encode_merged(self, Record *record) noexcept nogil
+    cdef int encode_units(self, uint32_t first, uint32_t end, uint64_t size, Record *record) noexcept nogil
+    cdef bint lacks_origin(self) noexcept nogil
     cdef int begin(self, Record *record, uint64_t size) noexcept nogil
     cdef int finish(self) noexcept nogil
     cdef int walk(self, uint32_t index) noexcept nogil

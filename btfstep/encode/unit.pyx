@@ -172,26 +172,47 @@ cdef class UnitEncoder:
         self.base = unit.offset
         if unit.end - unit.offset > OWNER_MASK * <uint64_t>4:
             return fail(&self.fault, "unit is larger than 4 GiB", unit.section, unit.offset)
-        if self.begin(record, unit.end - unit.offset) < 0 or self.walk(index) < 0:
-            return -1
-        return self.finish()
+        return self.encode_units(index, index + 1, unit.end - unit.offset, record)
 
     cdef int encode_merged(self, Record *record) noexcept nogil:
         """Encode all units as one, since they refer to each other's DIEs."""
         cdef const Sections *sections = &self.context.sections.c
         cdef uint64_t size = sections.view[SEC_INFO].size + self.types_shift
-        cdef uint32_t i
         self.base = 0
         if size > <uint64_t>0xFFFFFFFF:
             return fail(
                 &self.fault, "debug information is larger than 4 GiB and its units refer to each other", SEC_INFO, 0
             )
-        if self.begin(record, size) < 0:
-            return -1
-        for i in range(self.context.units.count):
-            if self.walk(i) < 0:
+        return self.encode_units(0, self.context.units.count, size, record)
+
+    cdef int encode_units(self, uint32_t first, uint32_t end, uint64_t size, Record *record) noexcept nogil:
+        """Encode these units, of `size` bytes, into one record."""
+        cdef uint32_t i
+        self.all_parameters = False
+        while True:
+            if self.begin(record, size) < 0:
                 return -1
-        return self.finish()
+            for i in range(first, end):
+                if self.walk(i) < 0:
+                    return -1
+            if self.all_parameters or not self.lacks_origin():
+                return self.finish()
+            self.all_parameters = True
+
+    cdef bint lacks_origin(self) noexcept nogil:
+        """Whether a parameter is the concrete one of a parameter that was left out.
+
+        No compiler makes one of another function's, but if it is there its name is known only from there.
+        """
+        cdef const FormalParameter *p
+        cdef uint32_t i
+        if not self.left_out:
+            return False
+        for i in range(self.nr_parameters):
+            p = &self.parameters[i]
+            if p.origin and self.find(p.origin, FOUND_PARAMETER) == 0:
+                return True
+        return False
 
     cdef int begin(self, Record *record, uint64_t size) noexcept nogil:
         self.record = record
@@ -202,7 +223,7 @@ cdef class UnitEncoder:
         self.nr_functions = self.nr_parameters = self.nr_objects = self.nr_tags = 0
         self.nr_marks = self.nr_order = 0
         self.bytes += size
-        self.rust = False
+        self.rust = self.left_out = False
         if reserve(<void **>&self.first_mark, &self.first_marks_cap, (size >> MARK_SHIFT) + 1, sizeof(uint32_t)) < 0:
             return fail_memory(&self.fault)
         memset(self.first_mark, 0, <size_t>((size >> MARK_SHIFT) + 1) * sizeof(uint32_t))
@@ -1348,9 +1369,9 @@ cdef class UnitEncoder:
             return self.skip_children(c, die)
 
         f = &self.functions[frame.index]
-        if self.context.lacks_function(f.name):
-            # Most functions of a unit are inline ones of headers, which never
-            # come to be listed; nothing but themselves refers to their parameters.
+        if not self.all_parameters and self.context.lacks_function(f.name):
+            # Most functions of a unit are inline ones of headers, which never come to be listed.
+            self.left_out = True
             return self.skip_children(c, die)
         index = self.nr_parameters
         if frame.nr_children >= BTF_MAX_VLEN - 1:
