@@ -23,8 +23,8 @@ from btfstep.dwarf.abbrev cimport (
     SLOT_CONST_VALUE, SLOT_COUNT, SLOT_DATA_BIT_OFFSET, SLOT_DECLARATION, SLOT_DWO_NAME, SLOT_ENCODING,
     SLOT_EXTERNAL, SLOT_INLINE, SLOT_LOCATION, SLOT_LOW_PC, SLOT_MEMBER_LOCATION, SLOT_NAME, SLOT_ORIGIN,
     SLOT_PRODUCER, SLOT_SIBLING, SLOT_SPECIFICATION, SLOT_TYPE, SLOT_UPPER_BOUND, NOWHERE, SHAPE_ENUMERATOR,
-    SHAPE_FRAME, SHAPE_MEMBER, SHAPE_NONE, SHAPE_PARAMETER, SHAPE_REFERENCE, Abbrev, Die, Plain, abbrev_find, abbrev_free, has,
-    read_attributes, read_die,
+    SHAPE_FRAME, SHAPE_MEMBER, SHAPE_NONE, SHAPE_PARAMETER, SHAPE_REFERENCE, Abbrev, Die, Plain, abbrev_find,
+    abbrev_free, has, read_attributes, read_die,
 )
 from btfstep.dwarf.constants cimport *
 from btfstep.dwarf.cursor cimport (
