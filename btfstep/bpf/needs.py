@@ -36,6 +36,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from btfstep.bpf.source import Source
+
 SHF_EXECINSTR = 0x4
 _EXTERN = 2  # the linkage of a function or variable that is elsewhere
 _TYPES = frozenset(("struct", "union", "enum", "typedef"))
@@ -91,6 +93,14 @@ class Needs:
             self._add_types(btf, _held(btf), "held by value")
         if debug is not None:
             self._add_constants(debug)
+
+    def limit(self, source: Source) -> None:
+        """Drop constants that the programs' source does not name, and add the types that it does: those leave no
+        trace in an object."""
+        for kind, name in source.types:
+            self.by_name.setdefault((kind, name), "named in the source")
+        limited = {enumeration: names & source.words for enumeration, names in self.constants.items()}
+        self.constants = {enumeration: names for enumeration, names in limited.items() if names}
 
     def add_type(self, name: str) -> None:
         """Add every type of a name that the caller knows of."""

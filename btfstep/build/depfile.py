@@ -7,6 +7,8 @@ backslashes before them. Where they do not, there is no way to write the name.
 
 from __future__ import annotations
 
+import os
+
 from btfstep.errors import UsageError
 
 TYPE_CHECKING = False
@@ -50,6 +52,56 @@ def escape(name: str) -> str:
         else:
             raise _unwritable(name, repr(letter))
     return "".join(text)
+
+
+def depfile_inputs(text: bytes) -> list[str]:
+    """What the rules of a depfile depend on, each once; of one that a compiler wrote, too."""
+    names: dict[str, None] = {}
+    for rule in text.replace(b"\\\r\n", b" ").replace(b"\\\n", b" ").splitlines():
+        names.update(dict.fromkeys(_prerequisites(rule)))
+    return list(names)
+
+
+def _prerequisites(rule: bytes) -> list[str]:
+    names: list[str] = []
+    name = bytearray()
+    at_target = True
+    at = 0
+    while at < len(rule):
+        letter = rule[at : at + 1]
+        after = rule[at + 1 : at + 2]
+        step = 1
+        if letter == b"\\":
+            end = at
+            while rule[end : end + 1] == b"\\":
+                end += 1
+            after = rule[end : end + 1]
+            step = slashes = end - at
+            if after in (b" ", b"#", b":"):
+                # Half of them stand for themselves, and an odd one is for the letter.
+                name += b"\\" * (slashes // 2)
+                if slashes % 2:
+                    name += after
+                    step += 1
+            else:
+                name += letter * slashes
+        elif letter == b"$" and after == b"$":
+            name += b"$"
+            step = 2
+        elif letter.isspace():
+            if name and not at_target:
+                names.append(os.fsdecode(bytes(name)))
+            if not at_target:
+                name.clear()
+        elif letter == b":" and at_target and (not after or after.isspace()):
+            at_target = False
+            name.clear()
+        else:
+            name += letter
+        at += step
+    if name and not at_target:
+        names.append(os.fsdecode(bytes(name)))
+    return names
 
 
 def _unwritable(name: str, what: str) -> UsageError:

@@ -19,10 +19,13 @@ VMLINUX = option("vmlinux", metavar="INPUT", help="the kernel: ELF or raw BTF (d
 STAMP = option("stamp", metavar="FILE", help="write digests of the definitions to FILE, unless it holds the same")
 DEPFILE = option("depfile", metavar="FILE", help="write what was read to FILE, for make and Ninja")
 TYPE = option("type", metavar="NAME[,NAME...]", help="count these types too, which leave no trace in PROG")
+SOURCES = option(
+    "sources", metavar="DEPFILE", help="count what the files that DEPFILE lists name, and no other constants"
+)
 ALL = option("all", help="count every type that PROG defines, as if it had no CO-RE records")
 MISSING = option("missing-ok", help="a PROG that is not there (yet) uses nothing, and leaves the stamp as it is")
 FORMAT = option("format", "f", "FORMAT", "of the list: text (the default) or json")
-OPTIONS = (VMLINUX, STAMP, BASE, TYPE, ALL, MISSING, FORMAT, DEPFILE, EXPLAIN, JOBS, FEATURES, HELP)
+OPTIONS = (VMLINUX, STAMP, BASE, SOURCES, TYPE, ALL, MISSING, FORMAT, DEPFILE, EXPLAIN, JOBS, FEATURES, HELP)
 USAGE = "btfstep uses PROG.bpf.o... [--vmlinux INPUT] [--stamp FILE] [OPTION...]"
 ABOUT = """\
 Lists what the BPF objects use of the kernel's BTF: the types of their CO-RE records and externs, what they attach to,
@@ -36,6 +39,7 @@ def run(argv: Sequence[str]) -> int:
     source = Input()
     programs: list[str] = []
     names: list[str] = []
+    sources: list[str] = []
     stamp: str | None = None
     depfile: str | None = None
     form: str | None = None
@@ -63,6 +67,8 @@ def run(argv: Sequence[str]) -> int:
             if value not in ("text", "json"):
                 raise UsageError(f"unknown format '{value}': there are text and json")
             form = value
+        elif argument.option is SOURCES:
+            sources.append(value)
         elif argument.option is TYPE:
             names += value.split(",")
         elif argument.option is ALL:
@@ -79,12 +85,14 @@ def run(argv: Sequence[str]) -> int:
         raise UsageError("--explain needs --stamp FILE, which it is about; without one, the list has the reasons")
     if missing_ok and not _all_there(programs):
         return _not_yet(stamp, explain=about is not None)
+    if missing_ok and not _all_there(sources):
+        sources = []  # then all that the object may use counts, and the rule makes it and them anew
     rule: str | None = None
     if depfile is not None and stamp is not None:
         from btfstep.build.depfile import depfile_text
 
-        rule = depfile_text(stamp, [*programs, *source.files])
-    used = _uses(programs, source, names, everything)
+        rule = depfile_text(stamp, [*programs, *sources, *source.files])
+    used = _uses(programs, source, sources, names, everything)
     if stamp is None:
         write(_as_json(used) if form == "json" else _as_text(used), None)
         return 0
@@ -97,13 +105,19 @@ def run(argv: Sequence[str]) -> int:
     return 0
 
 
-def _uses(programs: Iterable[str], source: Input, names: Iterable[str], everything: bool) -> list[Use]:
+def _uses(
+    programs: Iterable[str], source: Input, sources: list[str], names: Iterable[str], everything: bool
+) -> list[Use]:
     from btfstep.bpf.needs import Needs
     from btfstep.bpf.uses import uses
 
     needs = Needs()
     for program in programs:
         needs.add(program, everything=everything)
+    if sources:
+        from btfstep.bpf.source import read_sources
+
+        needs.limit(read_sources(sources))
     for name in names:
         needs.add_type(name)
     return uses(needs, source.open().reader)
