@@ -60,18 +60,22 @@ function(btfstep_add_objects target)
     # The digest of the types that the object uses: that of the object that is there, after the kernel changed.
     add_custom_command(
       OUTPUT ${object}.uses
-      COMMAND ${BTFSTEP} uses ${object} --missing-ok --vmlinux ${btf} ${arg_USES_FLAGS} --stamp ${object}.uses
+      COMMAND ${BTFSTEP} uses ${object} --missing-ok --sources ${object}.sources
+        --vmlinux ${btf} ${arg_USES_FLAGS} --stamp ${object}.uses
       DEPENDS ${btf} ${header}
       COMMENT "Types that ${name}.o uses"
       VERBATIM
     )
-    # And that of the new one. The object gets its name last, so that there is none without a digest of its own.
+    # And that of the new one. The object gets its name last, so that there is none without a digest of its own. Ninja
+    # removes the depfile, and what it says of the sources is needed later.
     add_custom_command(
       OUTPUT ${object}
       COMMAND
         ${BTFSTEP_CLANG} -target bpf -O2 -g ${arg_CFLAGS} -isystem ${folder}/include
         -MMD -MT ${object} -MF ${object}.d -c ${path} -o ${object}.tmp
-      COMMAND ${BTFSTEP} uses ${object}.tmp --vmlinux ${btf} ${arg_USES_FLAGS} --stamp ${object}.uses
+      COMMAND ${CMAKE_COMMAND} -E copy ${object}.d ${object}.sources
+      COMMAND ${BTFSTEP} uses ${object}.tmp --sources ${object}.sources
+        --vmlinux ${btf} ${arg_USES_FLAGS} --stamp ${object}.uses
       COMMAND ${CMAKE_COMMAND} -E touch ${object}.tmp
       COMMAND ${CMAKE_COMMAND} -E rename ${object}.tmp ${object}
       DEPENDS ${path} ${object}.uses

@@ -81,7 +81,8 @@ $(BTFSTEP_HEADER): $(BTFSTEP_HEADER).checked ;
 define btfstep-object
 $(1).checked: $(BTFSTEP_BTF)
 	$$(btfstep-quiet)mkdir -p $$(@D)
-	$$(btfstep-quiet)$$(BTFSTEP) uses $(1) --missing-ok --vmlinux $(BTFSTEP_BTF) $$(BTFSTEP_USES_FLAGS) --stamp $(1).uses
+	$$(btfstep-quiet)$$(BTFSTEP) uses $(1) --missing-ok --sources $(1).d --vmlinux $(BTFSTEP_BTF) $$(BTFSTEP_USES_FLAGS) \
+		--stamp $(1).uses
 	$$(btfstep-quiet)touch $$@
 
 $(1).uses: $(1).checked ;
@@ -91,7 +92,8 @@ $(1): $(2) $(1).uses | $(BTFSTEP_HEADER)
 	$$(btfstep-quiet)mkdir -p $$(@D)
 	$$(btfstep-quiet)$$(BTFSTEP_CLANG) -target bpf -O2 -g $$(BTFSTEP_CFLAGS) -isystem $(dir $(BTFSTEP_HEADER)) \
 		-MMD -MP -MF $(1).d -MT $(1) -c $(2) -o $(1).tmp
-	$$(btfstep-quiet)$$(BTFSTEP) uses $(1).tmp --vmlinux $(BTFSTEP_BTF) $$(BTFSTEP_USES_FLAGS) --stamp $(1).uses
+	$$(btfstep-quiet)$$(BTFSTEP) uses $(1).tmp --sources $(1).d --vmlinux $(BTFSTEP_BTF) $$(BTFSTEP_USES_FLAGS) \
+		--stamp $(1).uses
 	$$(btfstep-quiet)touch $(1).tmp
 	$$(btfstep-quiet)mv -f $(1).tmp $(1)
 

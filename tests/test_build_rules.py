@@ -76,9 +76,13 @@ class Project:
         text = PROGRAM.format(number=number, **(SHARED if shared else NOTHING))
         (self.folder / f"{self.names[number]}.bpf.c").write_text(text)
 
-    def link(self, *, shared: str = "", body: int = 0, own: dict[int, str] | None = None) -> None:
-        """Link the kernel: `shared` and `own` add members to structs, `body` changes a function."""
-        lines = [f"struct shared {{ long value; {shared} }};"]
+    def link(
+        self, *, shared: str = "", body: int = 0, own: dict[int, str] | None = None, level: str = "", sized: str = ""
+    ) -> None:
+        """Link the kernel: `shared`, `own` and `sized` add members to structs, `level` constants to an enumeration,
+        `body` changes a function."""
+        lines = [f"enum level {{ LOW, {level} HIGH }};", f"struct sized {{ long value; {sized} }} sized;"]
+        lines += ["struct far { enum level level; };", f"struct shared {{ long value; struct far *far; {shared} }};"]
         fields = own or {}
         numbers = range(len(self.names))
         lines += [f"struct own{number} {{ int count; {fields.get(number, '')} }};" for number in numbers]
@@ -277,6 +281,21 @@ def test_an_object_that_starts_to_use_a_type_follows_it_from_then_on(project: Pr
     assert project.build() == project.names[1:]
 
 
+def test_what_only_the_source_names(project: Project) -> None:
+    """Constants and sizes are numbers in an object; others hold the enumeration where they do not look."""
+    number = 2
+    source = project.folder / f"{project.names[number]}.bpf.c"
+    for use, level, sized in (("HIGH", "MIDDLE,", ""), ("sizeof(struct sized)", "", "long added;")):
+        project.link()
+        source.write_text(PROGRAM.format(number=number, parameters="", use=f" + {use}"))
+        project.build()
+        assert project.build() == []
+        project.link(level=level, sized=sized)
+        assert project.build() == [project.names[number]]
+        project.link(level=level, sized=sized, shared="int added;")
+        assert project.build() == project.sharing
+
+
 def test_a_source_and_a_type_that_change_at_once(project: Project) -> None:
     project.build()
     project.source(2, shared=True)
@@ -352,10 +371,12 @@ def test_a_compilation_that_failed_is_done_again(project: Project, clang: str) -
     assert project.build() == []
 
 
-def test_a_lost_stamp_costs_a_compilation(project: Project) -> None:
+@pytest.mark.parametrize("suffix", ["uses", "d"])
+def test_a_file_that_was_lost_costs_no_more_than_a_compilation(project: Project, suffix: str) -> None:
     project.build()
-    (project.folder / "build" / f"{project.names[1]}.bpf.o.uses").unlink()
-    assert project.build() == [project.names[1]]
+    (project.folder / "build" / f"{project.names[1]}.bpf.o.{suffix}").unlink()
+    project.link(own={2: "int added;"})
+    assert project.build() == project.names[1:]
     assert project.build() == []
 
 

@@ -41,11 +41,12 @@ POOL = "btfstep"
 
 # An object's .uses is written by its compilation too, so that it is about the new object. The object is newer than it,
 # and restat has Ninja see that: without, the start of the command would count. The object gets its name last, so that
-# there is none without a .uses of its own.
+# there is none without a .uses of its own. Its depfile tells both commands what it was compiled from, so Ninja must not
+# move it into its log (with deps).
 _COMPILE = (
     "$btfstep_clang -target bpf -O2 -g $btfstep_cflags $cflags -isystem $include"
     " -MMD -MQ $out -MF $out.d -c $in -o $out.tmp"
-    " && $btfstep uses $out.tmp --vmlinux $btf $uses_flags --stamp $out.uses"
+    " && $btfstep uses $out.tmp --sources $out.d --vmlinux $btf $uses_flags --stamp $out.uses"
     " && touch $out.tmp && mv -f $out.tmp $out"
 )
 _MODULES = "$btfstep modules --base $base -j --btf_features=$btfstep_features $flags"
@@ -63,10 +64,10 @@ RULES: dict[str, dict[str, Any]] = {
         "deps": "gcc",
     },
     "btfstep_uses": {
-        "command": "$btfstep uses $object --missing-ok --vmlinux $in $flags --stamp $out",
+        "command": "$btfstep uses $object --missing-ok --sources $object.d --vmlinux $in $flags --stamp $out",
         "description": "USES $out",
     },
-    "btfstep_object": {"command": _COMPILE, "description": "BPF $out", "depfile": "$out.d", "deps": "gcc"},
+    "btfstep_object": {"command": _COMPILE, "description": "BPF $out", "depfile": "$out.d"},
     "btfstep_skeleton": {
         "command": "$btfstep_bpftool gen skeleton $in > $out.tmp && mv -f $out.tmp $out",
         "description": "SKEL $out",
