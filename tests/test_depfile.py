@@ -15,7 +15,22 @@ from btfstep.build.depfile import depfile_text, escape
 from btfstep.errors import UsageError
 from conftest import tool
 
-NAMES = ["plain", "a b", "a#b", "a$b", "a:b", "a\\b", "a\\ b", "a  b", "$$", "a@b~(){}!,+", "\u00e9t\u00e9", "#", " x"]
+NAMES = [
+    "plain",
+    "a b",
+    "a#b",
+    "a$b",
+    "a:b",
+    "a\\b",
+    "a\\ b",
+    "a\\\\ b",
+    "a  b",
+    "$$",
+    "a@b~(){}!,+",
+    "\u00e9t\u00e9",
+    "#",
+    " x",
+]
 REFUSED = [
     ".:",
     "a\nb",

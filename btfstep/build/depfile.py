@@ -35,7 +35,7 @@ def escape(name: str) -> str:
     text = []
     for index, letter in enumerate(name):
         after = name[index + 1 : index + 2]
-        if letter == "\\" and after == " ":
+        if letter == "\\" and name[index:].lstrip("\\").startswith(" "):
             text.append("\\\\")  # or it would escape the backslash of the escaped space
         elif letter == "\\" and after in ("", "#", ":"):
             raise _unwritable(name, "a backslash there")
