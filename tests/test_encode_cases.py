@@ -25,6 +25,8 @@ from pathlib import Path
 import pytest
 
 import btfstep
+from btfstep.cli import main
+from btfstep.elf.image import ElfImage
 from btfstep.encode.settings import EncodeSettings
 from btfview import view
 from conftest import LINK, Build, tool
@@ -36,6 +38,13 @@ DWARF = ("-gdwarf-4", "-gdwarf-5")
 FEATURES = ("", "default", "default,global_var", "default,true_signature", "default,attributes", "all")
 
 # A vmlinux keeps per-CPU data by itself; the linker's own script would not.
+# As in a kernel: per-CPU variables are at 0, and BTF is loaded, and comes before them.
+LOADED = """
+__asm__(".pushsection .BTF, \\"a\\"; .zero 64; .popsection");
+#define PER_CPU __attribute__((section(".data..percpu")))
+struct state { int runs; } first PER_CPU, state PER_CPU;
+struct state *current_state(void) { return &state; }
+"""
 PERCPU = "SECTIONS { .data..percpu : { *(.data..percpu) } } INSERT AFTER .data;\n"
 
 # gcc's names of integers, and clang's.
@@ -453,3 +462,22 @@ def test_an_excluded_language_is_not_read(mixed: Callable[[str], Path]) -> None:
     )
     assert data is not None
     assert [line for line in view(data) if "func" in line] == ["func int in_c(struct c * c)"]
+
+
+def test_encoding_in_place_again_and_again_makes_the_same(build: Build, tmp_path: Path) -> None:
+    """Also where the old BTF was loaded, and the new one cannot be: it covers no address of a variable's."""
+    (tmp_path / "percpu.lds").write_text(PERCPU.replace(" :", " 0 :"))
+    elf = build(LOADED, "-Wl,-T,percpu.lds")
+    out = tmp_path / "out.btf"
+    lists = ["default", "default,layout"]
+    wanted = {}
+    for features in lists:
+        assert main([f"--btf_features={features}", f"--btf_encode_detached={out}", str(elf)]) == 0
+        wanted[features] = out.read_bytes()
+        assert b"\0.data..percpu\0" in wanted[features]
+    for features in lists * 2:
+        assert main(["-J", f"--btf_features={features}", str(elf)]) == 0
+        with ElfImage.open(elf) as image:
+            section = image.section(".BTF")
+            assert section is not None
+            assert bytes(image.contents(section)) == wanted[features]

@@ -65,10 +65,10 @@ def set_sections(
     loaded segment (``.BTF`` of a linked kernel), the segment must stay as it is: bytes of
     the same size replace the old ones, in a copy of the file that then takes its name (so
     other hard links keep the old file); bytes of another size are detached, that is the
-    section moves to the end of the file and loses SHF_ALLOC and its address, while the
-    segment keeps the old bytes. One that is removed leaves an inactive entry (SHT_NULL)
-    in the section table, because symbols and other sections refer to those behind it by
-    number; all sections of its name are removed.
+    section moves to the end of the file, loses SHF_ALLOC and gets an address behind all
+    that is loaded, while the segment keeps the old bytes. One that is removed leaves an
+    inactive entry (SHT_NULL) in the section table, because symbols and other sections
+    refer to those behind it by number; all sections of its name are removed.
 
     Views of an image of the file that was opened before may show other bytes, or fault,
     afterwards: close it first.
@@ -244,9 +244,20 @@ def _sh_name(image: ElfImage, section: Section) -> int:
 def _moved(image: ElfImage, section: Section, size: int) -> Section:
     """The header of an existing section whose new contents, of *size* bytes, are outside any segment."""
     if _loaded(image, section):
-        section = section._replace(flags=section.flags & ~SHF_ALLOC, addr=0)
+        section = section._replace(flags=section.flags & ~SHF_ALLOC, addr=_behind(image, size))
     kind = SHT_PROGBITS if section.type == SHT_NOBITS else section.type
     return section._replace(type=kind, flags=section.flags & ~SHF_COMPRESSED, size=size)
+
+
+def _behind(image: ElfImage, size: int) -> int:
+    """An address where nothing is loaded, for *size* bytes that are not either.
+
+    It should be 0. But variables are looked up in the first section that covers their
+    address, loaded or not, here as in pahole; and per-CPU variables do lie at 0.
+    """
+    ends = [section.addr + section.size for section in image.sections if section.flags & SHF_ALLOC]
+    end = -(-max(ends, default=0) // _MIN_ALIGN) * _MIN_ALIGN
+    return end if end + size <= image.layout.address_max else 0
 
 
 def _file_align(section: Section) -> int:
