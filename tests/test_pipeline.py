@@ -198,6 +198,161 @@ def test_what_makes_no_sense_is_refused() -> None:
         OrderedPipeline(None, print, jobs=1)
 
 
+class Counted:
+    """Permits that are counted. `later`: how often there is none before there are `count` of them."""
+
+    def __init__(self, count: int, later: int = 0) -> None:
+        self.left = count
+        self.held = 0
+        self._later = later
+        self._lock = threading.Lock()
+
+    def acquire(self) -> bool:
+        with self._lock:
+            self._later -= 1
+            if self._later >= 0 or not self.left:
+                return False
+            self.left -= 1
+            self.held += 1
+            return True
+
+    def release(self) -> None:
+        with self._lock:
+            assert self.held > 0
+            self.left += 1
+            self.held -= 1
+
+
+def soon(condition: Callable[[], bool]) -> bool:
+    """Whether it is true within ten seconds."""
+    end = time.monotonic() + 10
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.001)
+    return True
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    delays=delays,
+    jobs=st.integers(1, 6),
+    window=st.none() | st.integers(1, 8),
+    count=st.integers(0, 6),
+    later=st.integers(0, 20),
+    failing=st.none() | st.integers(0, 23),
+)
+def test_threads_at_work_are_one_more_than_the_permits_held(
+    delays: list[float], jobs: int, window: int | None, count: int, later: int, failing: int | None
+) -> None:
+    permits = Counted(count, later)
+    at_work = 0
+    lock = threading.Lock()
+
+    def work(index: int) -> int:
+        nonlocal at_work
+        with lock:
+            at_work += 1
+            assert at_work <= permits.held + 1 <= min(jobs, count + 1)
+        time.sleep(delays[index])
+        with lock:
+            at_work -= 1
+        if index == failing:
+            raise ZeroDivisionError
+        return index
+
+    consumed: list[int] = []
+    pipeline = OrderedPipeline(work, consumed.append, jobs=jobs, window=window, permits=permits)
+    if failing is not None and failing < len(delays):
+        with pytest.raises(ZeroDivisionError):
+            pipeline.run(iter(range(len(delays))))
+        assert consumed == list(range(failing))
+    else:
+        pipeline.run(iter(range(len(delays))))
+        assert consumed == list(range(len(delays)))
+    assert (permits.held, permits.left) == (0, count)
+
+
+def test_a_permit_that_is_there_later_is_taken_later() -> None:
+    permits = Counted(1, later=10)
+    two_at_once = threading.Barrier(2)
+
+    def work(index: int) -> None:
+        if index > 15:
+            two_at_once.wait(10)  # raises if nobody else comes
+
+    OrderedPipeline(work, lambda _: None, jobs=2, permits=permits).run(range(20))
+
+
+def test_a_thread_without_room_gives_its_permit_back_and_takes_it_again() -> None:
+    permits = Counted(2)
+    held_again = False
+
+    def work(index: int) -> int:
+        nonlocal held_again
+        held_again = held_again or (index > 6 and permits.held > 0)
+        time.sleep(0.001)
+        return index
+
+    def consume(index: int) -> None:
+        if index == 2:
+            assert soon(lambda: permits.held == 0), "the others wait for this one, and hold permits"
+
+    OrderedPipeline(work, consume, jobs=3, window=4, permits=permits).run(range(40))
+    assert held_again
+    assert permits.held == 0
+
+
+def test_a_thread_without_an_item_gives_its_permit_back() -> None:
+    permits = Counted(3)
+
+    def work(index: int) -> None:
+        if index == 7:
+            assert soon(lambda: permits.held == 0), "nothing is left for the others, and they hold permits"
+
+    OrderedPipeline(work, lambda _: None, jobs=4, permits=permits).run(range(8))
+
+
+@pytest.mark.parametrize("possible", [0, 1, 2])
+def test_threads_that_cannot_be_started_are_done_without(possible: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    started = 0
+    start = threading.Thread.start
+
+    def start_some(thread: threading.Thread) -> None:
+        nonlocal started
+        if started == possible:
+            raise RuntimeError("can't start new thread")
+        started += 1
+        start(thread)
+
+    def work(index: int) -> int:
+        time.sleep(0.0005)
+        return index
+
+    monkeypatch.setattr(threading.Thread, "start", start_some)
+    permits = Counted(3)
+    consumed: list[int] = []
+    OrderedPipeline(work, consumed.append, jobs=4, permits=permits).run(range(50))
+    assert consumed == list(range(50))
+    assert permits.held == 0
+
+
+def test_a_worker_that_cannot_be_made_is_an_error() -> None:
+    made = 0
+
+    def make_worker() -> Callable[[int], int]:
+        nonlocal made
+        made += 1
+        if made == 2:
+            raise MemoryError
+        return lambda index: index
+
+    permits = Counted(3)
+    with pytest.raises(MemoryError):
+        OrderedPipeline(None, lambda _: None, jobs=3, make_worker=make_worker, permits=permits).run(range(10))
+    assert permits.held == 0
+
+
 INTERRUPTED = """
 import sys, threading, time
 from btfstep import OrderedPipeline

@@ -15,13 +15,22 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from typing import Generic, TypeVar
+    from typing import Generic, Protocol, TypeVar
 
     T = TypeVar("T")
     R = TypeVar("R")
 
     class _Pipeline(Generic[T, R]):
         pass
+
+    class Permits(Protocol):
+        """What each thread but one needs to run."""
+
+        def acquire(self) -> bool:
+            """Take one, if there is one; without waiting."""
+
+        def release(self) -> None:
+            """Give one back."""
 
 else:  # importing typing costs as much as starting Python does
 
@@ -40,13 +49,21 @@ class OrderedPipeline(_Pipeline["T", "R"]):
     ``OrderedPipeline(work, consume, jobs=4).run(items)``, or, where each
     thread should own something that it reuses from item to item (buffers),
     ``OrderedPipeline(None, consume, jobs=4, make_worker=make)``: `make` is
-    called once for each thread, before any starts, and returns its `work`.
+    called once for each thread, before it starts, in any of them, and returns
+    its `work`.
 
     `work` is called with an item, in any of `jobs` threads, in any order.
     `consume` is called with its result, in the order of the items, one call at
     a time, in whichever thread happens to have the next result; the others
     keep working meanwhile. With ``jobs=1``, or if `items` has a length and
     that is at most 1, there are no threads: everything runs in the caller's.
+
+    Threads start as there are items for them. With `permits`, all but one of
+    them also need a permit each: whenever there may be something to do for one
+    more, its ``acquire()`` is called, which returns at once, and whether it
+    gave one. A thread that has nothing to do, because no item is left or there
+    is no room in the window, gives its permit back with ``release()`` at once.
+    Neither may raise, and both may be called in any thread.
 
     At most `window` items (``4 * jobs`` by default) are taken from `items` and
     not yet consumed at any time, so memory does not grow with their number.
@@ -70,6 +87,7 @@ class OrderedPipeline(_Pipeline["T", "R"]):
         jobs: int,
         window: int | None = None,
         make_worker: Callable[[], Callable[[T], R]] | None = None,
+        permits: Permits | None = None,
     ) -> None:
         """Raises ValueError if `jobs` or `window` is less than 1, TypeError without one way to `work`."""
         if jobs < 1:
@@ -81,6 +99,7 @@ class OrderedPipeline(_Pipeline["T", "R"]):
         self._work = work
         self._make_worker = make_worker
         self._consume = consume
+        self._permits = permits
         self.jobs = jobs
         self.window = WINDOW_PER_JOB * jobs if window is None else window
 
@@ -96,8 +115,7 @@ class OrderedPipeline(_Pipeline["T", "R"]):
             for item in items:
                 self._consume(work(item))
             return
-        workers = [self._worker() for _ in range(jobs)]
-        _Run(workers, self._consume, self.window, iter(items)).run()
+        _Run(self._worker, self._consume, jobs, self.window, iter(items), self._permits).run()
 
     def _worker(self) -> Callable[[T], R]:
         if self._make_worker is not None:
@@ -107,25 +125,37 @@ class OrderedPipeline(_Pipeline["T", "R"]):
 
 
 class _Run(_Pipeline["T", "R"]):
-    """One run with threads. Everything that changes is guarded by `_lock`."""
+    """One run with threads. Everything that changes is guarded by `_lock`.
+
+    A thread is at work, or it waits to be called to work again. There is one
+    permit less than threads at work.
+    """
 
     def __init__(
         self,
-        workers: list[Callable[[T], R]],
+        make_worker: Callable[[], Callable[[T], R]],
         consume: Callable[[R], object],
+        jobs: int,
         window: int,
         items: Iterator[T],
+        permits: Permits | None,
     ) -> None:
         import threading
 
-        self._threads = [threading.Thread(target=self._thread, args=(work,), daemon=True) for work in workers]
+        self._new_thread = threading.Thread
+        self._make_worker = make_worker
         self._consume = consume
+        self._jobs = jobs
         self._window = window
         self._items = items
+        self._permits = permits
         self._lock = threading.Lock()
         self._room = threading.Condition(self._lock)
-        self._waiting = 0  # threads that wait for room in the window
-        self._running = len(workers)
+        self._threads: list[threading.Thread] = []
+        self._alive = 1  # threads that have not ended; the first one counts from now on
+        self._at_work = 1
+        self._waiting = 0  # those of the others that were not called yet
+        self._called = 0  # those that were called, and have not noticed yet
         self._ended = threading.Lock()  # held until the last thread has ended
         self._ended.acquire()
         self._taken = 0  # items taken; the index of the next one
@@ -138,25 +168,40 @@ class _Run(_Pipeline["T", "R"]):
         self._error_index = 0
 
     def run(self) -> None:
-        started = 0
+        work = self._make_worker()
         try:
-            for thread in self._threads:
-                thread.start()
-                started += 1
+            try:
+                self._start(work)
+            except RuntimeError:  # no thread to be had, so this one does it
+                self._thread(work)
             # Unlike Thread.join, waiting for a lock is interruptible everywhere.
             self._ended.acquire()
         except BaseException:
             with self._lock:
                 self._aborted = True
                 self._stop_taking()
-            for thread in self._threads[:started]:
-                thread.join()
+            if any(thread.ident is not None for thread in self._threads):
+                self._ended.acquire()
+            self._join()
             raise
+        self._join()
         if self._error is not None:
             try:
                 raise self._error
             finally:
                 self._error = None  # it holds this frame, which holds self
+
+    def _start(self, work: Callable[[T], R]) -> None:
+        """Start a thread. Raises RuntimeError if there cannot be one more."""
+        thread = self._new_thread(target=self._thread, args=(work,), daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _join(self) -> None:
+        """Wait until the threads, which have nothing left to do, are gone."""
+        for thread in self._threads:
+            if thread.ident is not None:  # or it was never started
+                thread.join()
 
     def _thread(self, work: Callable[[T], R]) -> None:
         try:
@@ -171,32 +216,83 @@ class _Run(_Pipeline["T", "R"]):
                     del result
                 del item, index
         finally:
-            with self._lock:
-                self._running -= 1
-                last = self._running == 0
-            if last:
-                self._ended.release()
+            self._end()
+
+    def _end(self) -> None:
+        with self._lock:
+            self._alive -= 1
+            last = self._alive == 0
+        if last:
+            self._ended.release()
 
     def _take(self) -> tuple[int, T] | None:
         """The next item and its index, once there is room for it; None if there are no more to take."""
         with self._lock:
-            while self._taking and self._taken - self._consumed >= self._window:
+            while self._taking and self._is_full():
+                # Some other thread is at work: it has an item, or consumes.
+                self._stop_work()
                 self._waiting += 1
-                self._room.wait()
-                self._waiting -= 1
-            if not self._taking:
-                return None
+                while self._taking and not self._called:
+                    self._room.wait()
+                if not self._called:
+                    self._waiting -= 1
+                    return None
+                self._called -= 1
             index = self._taken
             try:
-                item = next(self._items)
+                item = next(self._items) if self._taking else None
             except StopIteration:
                 self._stop_taking()
-                return None
             except BaseException as error:
                 self._record(index, error)
+            if not self._taking:
+                self._stop_work()
                 return None
             self._taken = index + 1
-            return index, item
+            start = self._call_another()
+        if start:
+            self._start_another()
+        return index, item  # type: ignore[return-value]  # an item, as _taking says
+
+    def _is_full(self) -> bool:
+        return self._taken - self._consumed >= self._window
+
+    def _stop_work(self) -> None:
+        self._at_work -= 1
+        if self._at_work and self._permits is not None:
+            self._permits.release()
+
+    def _call_another(self) -> bool:
+        """If there is work for one more thread, and a permit, let one work; whether it has to be started first."""
+        if not self._taking or self._at_work >= self._jobs or self._is_full():
+            return False
+        if self._permits is not None and not self._permits.acquire():
+            return False
+        self._at_work += 1
+        if self._waiting:
+            self._waiting -= 1
+            self._called += 1
+            self._room.notify()
+            return False
+        self._alive += 1
+        return True
+
+    def _start_another(self) -> None:
+        try:
+            work = self._make_worker()
+        except BaseException as error:
+            with self._lock:
+                self._record(self._taken, error)
+                self._stop_work()
+            self._end()
+            return
+        try:
+            self._start(work)
+        except RuntimeError:  # no thread to be had, so go on with those that there are
+            with self._lock:
+                self._jobs = self._at_work - 1
+                self._stop_work()
+            self._end()
 
     def _deliver(self, index: int, result: R) -> None:
         """Hand over a result. If it is the next one, consume it and what follows it, as far as it is there."""
@@ -222,8 +318,9 @@ class _Run(_Pipeline["T", "R"]):
             del following
             with self._lock:
                 self._consumed += 1
-                if self._waiting:
-                    self._room.notify()
+                start = self._call_another()
+            if start:
+                self._start_another()
 
     def _fail(self, index: int, error: BaseException) -> None:
         with self._lock:
