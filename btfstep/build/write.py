@@ -14,6 +14,7 @@ import os
 import stat
 
 from ..errors import BtfstepError
+from .interrupt import atomic, forget, undo_if_interrupted
 
 TYPE_CHECKING = False  # typing itself is not imported: it costs a quarter of a bare start-up
 if TYPE_CHECKING:
@@ -73,8 +74,14 @@ def replace(target: str, fill: Callable[[int], None], *, like: os.stat_result | 
     while True:
         tail = f".{os.urandom(4).hex()}.tmp"
         beside = os.path.join(folder, "." + _shorten(name, _NAME_MAX - 1 - len(tail)) + tail)
+
+        def remove(name: str = beside) -> None:
+            os.unlink(name)
+
         try:
-            fd = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+            with atomic:
+                fd = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+                undo_if_interrupted(remove)
             break
         except FileExistsError:
             continue
@@ -85,12 +92,16 @@ def replace(target: str, fill: Callable[[int], None], *, like: os.stat_result | 
                 _take_over(fd, like)
         finally:
             os.close(fd)
-        os.replace(beside, target)
+        with atomic:
+            os.replace(beside, target)
+            forget(remove)
     except BaseException:
-        try:
-            os.unlink(beside)
-        except OSError:
-            pass  # what went wrong first is what to report
+        with atomic:
+            forget(remove)
+            try:
+                remove()
+            except OSError:
+                pass  # what went wrong first is what to report
         raise
 
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 import errno
 import os
 
+from ..build.interrupt import atomic, forget, undo_if_interrupted
 from ..errors import BtfstepError, FormatError
 from .constants import (
     SHF_ALLOC,
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 # BTF is read as 32-bit words; readers that map the file like it aligned, whatever sh_addralign says.
 _MIN_ALIGN = 8
 _MAX_ALIGN = 1 << 16
+# A signal waits until so much is written.
+_WRITE = 1 << 20
 
 # Fields of a section header and of the ELF header, as their formats in ``Layout`` number them.
 _SH_SIZE, _SH_LINK = 5, 6
@@ -206,13 +209,23 @@ def _append(image: ElfImage, fd: int, changed: dict[str, memoryview | None]) -> 
     header = _switched_header(image, table, places[-1])
     writes.append((places[-1], memoryview(table)))
 
+    old = os.fstat(fd)
+
+    def undo() -> None:
+        _undo_growth(fd, old, header)
+
+    with atomic:
+        undo_if_interrupted(undo)
     try:
         for place, contents in writes:
             _pwrite_all(fd, contents, place)
         _pwrite_all(fd, memoryview(header), 0)
     except BaseException:
-        _undo_growth(fd, old_size, header)
+        undo()
         raise
+    finally:
+        with atomic:
+            forget(undo)
 
     # The table and the names are the file's own; whatever else survives ends before boundary.
     end = max([boundary, *(place + len(contents) for place, contents in writes)])
@@ -321,17 +334,21 @@ def _switched_header(image: ElfImage, table: bytearray, shoff: int) -> bytes:
     return image.layout.ehdr.pack(*fields)
 
 
-def _undo_growth(fd: int, old_size: int, header: bytes) -> None:
+def _undo_growth(fd: int, old: os.stat_result, header: bytes) -> None:
     """Cut off what a failed append wrote, unless the header that refers to it made it to the file."""
     try:
-        if os.pread(fd, len(header), 0) != header and os.fstat(fd).st_size > old_size:
-            os.ftruncate(fd, old_size)
+        if os.pread(fd, len(header), 0) != header:
+            if os.fstat(fd).st_size > old.st_size:
+                os.ftruncate(fd, old.st_size)
+            # The file is as it was, so make need not think that this is what it was to become.
+            os.utime(fd, ns=(old.st_atime_ns, old.st_mtime_ns))
     except OSError:
         pass  # the file is good either way; what failed first is what to report
 
 
 def _pwrite_all(fd: int, view: memoryview, offset: int) -> None:
     while view:
-        written = os.pwrite(fd, view, offset)
+        with atomic:  # or it might write after what is undone
+            written = os.pwrite(fd, view[:_WRITE], offset)
         view = view[written:]
         offset += written
