@@ -84,6 +84,7 @@ class Input:
         return load_binary(path)
 
     def _encode(self, path: str, base: BtfReader | None) -> bytes:
+        from btfstep.build.jobserver import permits
         from btfstep.encode.jobs import parse_jobs
         from btfstep.encode.open import encode_dwarf
         from btfstep.encode.settings import EncodeSettings
@@ -92,7 +93,9 @@ class Input:
         choice = FeatureChoice()
         for text in self.feature_lists or ["default"]:
             choice.add_list(text)
-        data = encode_dwarf(path, base, parse_jobs(self.jobs), EncodeSettings(features=choice.features()))
+        jobs = parse_jobs(self.jobs)
+        with permits(jobs) as allowed:
+            data = encode_dwarf(path, base, jobs, EncodeSettings(features=choice.features()), allowed)
         self._encoded[path] = data
         return data
 

@@ -126,6 +126,7 @@ def _read_list(path: str) -> list[str]:
 
 
 def _encode_all(command: Command, paths: list[str], report: Report) -> None:
+    from btfstep.build.jobserver import permits
     from btfstep.encode.module import Base
     from btfstep.encode.pipeline import OrderedPipeline
 
@@ -154,7 +155,8 @@ def _encode_all(command: Command, paths: list[str], report: Report) -> None:
             return Outcome(path, FAILED, error)
         return Outcome(path, NO_DWARF if written is None else WRITTEN if written else UNCHANGED, notes=notes)
 
-    OrderedPipeline(work, report.add, jobs=command.jobs).run(paths)
+    with permits(command.jobs, warn if command.verbose else None) as allowed:
+        OrderedPipeline(work, report.add, jobs=command.jobs, permits=allowed).run(paths)
 
 
 class Report:

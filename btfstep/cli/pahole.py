@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from btfstep.encode.module import Base
+    from btfstep.encode.pipeline import Permits
 
 MAX_HASHBITS = 31
 
@@ -214,17 +215,20 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _encode(command: Command, path: str, settings: EncodeSettings) -> int:
+    from btfstep.build.jobserver import permits
     from btfstep.encode.module import Base
 
-    written = encode_one(
-        command,
-        path,
-        settings,
-        jobs=command.jobs,
-        base=None if command.base is None else Base(command.base),
-        detached=command.detached,
-        explain=warn if command.explain else None,
-    )
+    with permits(command.jobs, warn if command.verbose else None) as allowed:
+        written = encode_one(
+            command,
+            path,
+            settings,
+            jobs=command.jobs,
+            base=None if command.base is None else Base(command.base),
+            detached=command.detached,
+            explain=warn if command.explain else None,
+            permits=allowed,
+        )
     if written is None:
         # Not an error, as in pahole: builds also pass files that have none.
         warn(f"{path}: has no DWARF, so nothing was written")
@@ -240,6 +244,7 @@ def encode_one(
     base: Base | None,
     detached: str | None,
     explain: Callable[[str], None] | None,
+    permits: Permits | None = None,
 ) -> bool | None:
     """Encode one file, and put the result where it belongs; whether that was written, None if the file has no DWARF.
 
@@ -253,7 +258,7 @@ def encode_one(
     # As in pahole, a detached output has no place for the distilled base.
     distill = settings.features.distilled_base and detached is None
     if base is None:
-        sections = encode_sections(path, jobs=jobs, options=settings, log=log)
+        sections = encode_sections(path, jobs=jobs, options=settings, log=log, permits=permits)
     else:
         history = None if explain is None else History()
         sections = encode_module(
@@ -265,6 +270,7 @@ def encode_one(
             distill=distill,
             record=command.record,
             history=history,
+            permits=permits,
         )
         if explain is not None and history is not None and sections is not None:
             from btfstep.cli.explain import why_encoded

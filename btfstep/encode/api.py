@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from btfstep.btf.reader import BtfReader
+    from btfstep.encode.pipeline import Permits
     from btfstep.encode.record import UnitRecord
     from btfstep.encode.settings import EncodeSettings
 
@@ -41,18 +42,19 @@ def encode_file(
     options: EncodeSettings,
     log: Callable[[str], None] | None = None,
     base: BtfReader | PreparedBase | None = None,
+    permits: Permits | None = None,
 ) -> bytes | None:
     """Encode the DWARF of the ELF file `path` with `jobs` threads; None if it has none.
 
     `base`: the BTF that the result is to be split from (`btfstep.btf.load.load` reads it);
-    a PreparedBase where many results are.
+    a PreparedBase where many results are. `permits`: what each thread but one needs, see OrderedPipeline.
     `log` is called with a line for each stage and for each function left out.
 
     Raises FormatError, EncodeError, OSError.
     """
     try:
         with ElfImage.open(path) as image:
-            return _encode(image, jobs, options, log, base)
+            return _encode(image, jobs, options, log, base, permits)
     except BtfstepError as error:
         # What is found out after the merge does not know the file.
         if error.path is None:
@@ -66,6 +68,7 @@ def _encode(
     options: EncodeSettings,
     log: Callable[[str], None] | None,
     base: BtfReader | PreparedBase | None,
+    permits: Permits | None,
 ) -> bytes | None:
     stages = _Stages(log)
     features = options.features
@@ -92,7 +95,7 @@ def _encode(
             graph = prepared.new_graph(context.strings, assumed)
         else:
             graph = TypeGraph(context.strings, assumed, reader)
-        selector = _collect(context, symbols, jobs, graph, log)
+        selector = _collect(context, symbols, jobs, graph, log, permits)
         if graph.choices_hold():
             break
         stages.end("encode units, to be repeated")
@@ -115,21 +118,31 @@ def _encode(
 
 
 def _collect(
-    context: EncodeContext, symbols: SymbolTable, jobs: int, graph: TypeGraph, log: Callable[[str], None] | None
+    context: EncodeContext,
+    symbols: SymbolTable,
+    jobs: int,
+    graph: TypeGraph,
+    log: Callable[[str], None] | None,
+    permits: Permits | None,
 ) -> FunctionSelector:
     """Decode all units in parallel, and merge them into `graph` in order."""
     selector = FunctionSelector(symbols, context)
     spare: list[UnitRecord] = []
     merger = Merger(context, graph, selector, spare)
     batches = [(0, context.units.count)] if context.merge_units else context.units.batches(BATCH)
-
     if log is None:
-        OrderedPipeline(None, merger, jobs=jobs, make_worker=lambda: Worker(context, spare)).run(batches)
+        OrderedPipeline(None, merger, jobs=jobs, make_worker=lambda: Worker(context, spare), permits=permits).run(
+            batches
+        )
     else:
         decode: list[float] = []
         merge: list[float] = []
         OrderedPipeline(
-            None, _timed(merger, merge), jobs=jobs, make_worker=lambda: _timed(Worker(context, spare), decode)
+            None,
+            _timed(merger, merge),
+            jobs=jobs,
+            make_worker=lambda: _timed(Worker(context, spare), decode),
+            permits=permits,
         ).run(batches)
         log(f"decode units: {sum(decode):.3f} s of processor time, in all threads")
         log(f"merge units: {sum(merge):.3f} s of processor time, one at a time")

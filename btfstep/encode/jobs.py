@@ -65,13 +65,24 @@ def _groups(membership: str) -> list[str]:
     return groups
 
 
+def _jobs_of_make() -> int:
+    """The N of the ``-jN`` that make was given; without one, no limit."""
+    text = os.environ.get("MAKEFLAGS")
+    if not text:
+        return MAX_JOBS
+    from btfstep.build.jobserver import MakeFlags
+
+    jobs = MakeFlags(text).jobs
+    return MAX_JOBS if jobs is None else jobs
+
+
 def parse_jobs(text: str | None) -> int:
-    """Read the value of ``-j``: None is every processor available, 0 is 1.
+    """Read the value of ``-j``: None is every processor available, but no more than make's own ``-jN``; 0 is 1.
 
     Raises UsageError if `text` is not a number.
     """
     if text is None:
-        return min(available_processors(), MAX_JOBS)
+        return max(1, min(available_processors(), _jobs_of_make(), MAX_JOBS))
     if not (text.isascii() and text.isdigit()):
         raise UsageError(f"the number of jobs has to be a number, not '{text}'")
     # The length first: int() of a very long string of digits is slow or refused.

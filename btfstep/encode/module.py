@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from btfstep.btf.reader import BtfReader
+    from btfstep.encode.pipeline import Permits
     from btfstep.encode.settings import EncodeSettings
 
 # What the kernel's sign-file ends a signed module with.
@@ -134,6 +135,7 @@ def encode_module(
     distill: bool = False,
     record: bool = True,
     history: History | None = None,
+    permits: Permits | None = None,
 ) -> dict[str, bytes] | None:
     """``encode_sections``, but only if the result is not on record (``btfstep.build.record``); keeps it there.
 
@@ -154,7 +156,9 @@ def encode_module(
             if log is not None:
                 log(f"{path}: nothing changed that its BTF is made from, so it is not made again")
             return held if held == known else known
-    sections = encode_sections(path, jobs=jobs, options=options, log=log, base=base.get(), distill=distill)
+    sections = encode_sections(
+        path, jobs=jobs, options=options, log=log, base=base.get(), distill=distill, permits=permits
+    )
     if parts and sections is not None and base.steady():
         remember(path, result_key(parts), sections, notes(parts))
     return sections
@@ -176,13 +180,14 @@ def encode_sections(
     log: Callable[[str], None] | None = None,
     base: BtfReader | PreparedBase | None = None,
     distill: bool = False,
+    permits: Permits | None = None,
 ) -> dict[str, bytes] | None:
     """Encode the ELF file `path`: contents by section name, None if it has no DWARF.
 
     With `distill`, the sections are ``.BTF`` and ``.BTF.base``, and `base` has
     to be given; else ``.BTF`` alone. Raises as ``encode_file`` does.
     """
-    data = encode_file(path, jobs=jobs, options=options, log=log, base=base)
+    data = encode_file(path, jobs=jobs, options=options, log=log, base=base, permits=permits)
     if data is None:
         return None
     if not distill or base is None:

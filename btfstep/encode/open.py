@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from btfstep.btf.reader import BtfReader
+    from btfstep.encode.pipeline import Permits
     from btfstep.encode.settings import EncodeSettings
     from btfstep.features import Features
 
@@ -64,11 +65,13 @@ def open_with(path: str, base: str | None, encode: Callable[[str, BtfReader | No
     return Btf(load(path, reader, encode=lambda file: encode(file, reader)))
 
 
-def encode_dwarf(path: str, base: BtfReader | None, jobs: int, settings: EncodeSettings) -> bytes:
+def encode_dwarf(
+    path: str, base: BtfReader | None, jobs: int, settings: EncodeSettings, permits: Permits | None = None
+) -> bytes:
     """The BTF of a file that has none yet. Raises FormatError if it has no DWARF either, and what encoding raises."""
     from btfstep.encode.api import encode_file
 
-    data: bytes | None = encode_file(path, jobs=jobs, options=settings, base=base)
+    data: bytes | None = encode_file(path, jobs=jobs, options=settings, base=base, permits=permits)
     if data is None:
         raise FormatError("has neither a .BTF section nor DWARF to encode", path=path)
     return data
