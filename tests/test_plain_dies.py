@@ -142,9 +142,9 @@ def test_a_parameter_of_a_function_without_a_symbol_names_one_of_another(tmp_pat
     number = unit.base_type("int", 4)
     inlined = unit.add(TAG_FUNCTION, (AT_NAME, FORM_STRING, "inlined"))
     count = inlined.add(TAG_PARAMETER, (AT_NAME, FORM_STRING, "count"), (AT_TYPE, FORM_REF4, number))
-    listed = unit.add(TAG_FUNCTION, (AT_NAME, FORM_STRING, "listed"), (AT_LOW_PC, FORM_ADDR, TEXT))
+    address = maker.function("listed")
+    listed = unit.add(TAG_FUNCTION, (AT_NAME, FORM_STRING, "listed"), (AT_LOW_PC, FORM_ADDR, address))
     listed.add(TAG_PARAMETER, (AT_ORIGIN, FORM_REF4, count))
-    maker.functions.append(("listed", 0, 4))
     data = encoded(tmp_path / "file", maker.build())
     assert isinstance(data, bytes)
     (proto,) = [found for found in read_btf(data) if found.kind == "FUNC_PROTO"]
