@@ -8,12 +8,18 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from struct import pack
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import btfstep
 from btfmaker import BtfMaker
-from btfstep.bpf.needs import essential
+from btfstep.bpf.needs import Needs, essential
+from btfstep.bpf.records import core_records
+from btfstep.bpf.uses import stamp, uses
+from btfstep.btf.reader import BtfReader
 from conftest import Build, tool
 
 # Each line that a test changes is a string of its own.
@@ -219,6 +225,13 @@ def test_without_records_all_that_debug_information_defines_counts(kernel: Path,
     # The same header and access as above, but at the offset that the compiler saw.
     program = compile_bpf(tmp_path, FIELD, "-DCORE=")
     assert names(program, "--vmlinux", kernel) == TASK | {"struct far"}
+    # It cannot be seen whether there were fields to record at all, but may be said.
+    program = compile_bpf(
+        tmp_path, 'SEC("fentry/attached") int prog(void *ctx) { struct task *t = ctx; return t != 0; }'
+    )
+    assert names(program, "--vmlinux", kernel) == TASK | {"struct far", "func attached"}
+    assert names(program, "--vmlinux", kernel, "--core") == {"func attached", "constants state"}
+    assert "exclude each other" in run(program, "--vmlinux", kernel, "--core", "--all", status=1)
 
 
 def test_some_or_all_types_may_be_counted_on_request(kernel: Path, tmp_path: Path) -> None:
@@ -344,7 +357,155 @@ def test_what_cannot_be_read_leaves_the_stamp(kernel: Path, tmp_path: Path, buil
     assert stamp.read_text() == "old"
 
 
+def ext(
+    *, size: int = 16, count: int = 1, offset: int = 0, length: int = 28, header: int = 32, version: int = 1
+) -> bytes:
+    """A ``.BTF.ext`` with a CO-RE record about type 1, true or not."""
+    start = pack("<HBBIIIIIII", 0xEB9F, version, 0, header, 0, 0, 0, 0, offset, length)
+    return start + pack("<IIIIIII", size, 1, count, 0, 1, 1, 0)
+
+
+def test_core_records() -> None:
+    assert list(core_records(ext(), "f")) == [(1, "byte_off")]
+    assert list(core_records(ext(length=0), "f")) == []
+    # Before there were CO-RE records, the header ended sooner.
+    assert list(core_records(ext(header=24), "f")) == []
+    # Later ones may be longer.
+    assert list(core_records(ext(size=20, length=32) + bytes(4), "f")) == [(1, "byte_off")]
+    assert list(core_records(ext()[:-4] + b"\x63\0\0\0", "f")) == [(1, "kind 99")]
+
+
+@pytest.mark.parametrize(
+    ("data", "complaint"),
+    [
+        (b"", "0 bytes, less than a header"),
+        (b"no BTF at all", "does not start with the magic number"),
+        (ext(version=2), "version 2; only 1 is known"),
+        (ext(header=99), "header of 99 bytes in 60"),
+        (ext(offset=4), r".BTF.ext\+0x24: CO-RE records of 28 bytes run past the end"),
+        (ext(length=2), "2 bytes are no CO-RE records"),
+        (ext(size=12), "CO-RE records of 12 bytes each"),
+        (ext(size=18), "CO-RE records of 18 bytes each"),
+        (ext(count=2), "2 CO-RE records, with 16 bytes left"),
+        (ext(count=1 << 31), "2147483648 CO-RE records"),
+        (ext(length=8), "4 bytes left, which name no section"),
+    ],
+)
+def test_malformed_core_records(data: bytes, complaint: str) -> None:
+    with pytest.raises(btfstep.FormatError, match=complaint):
+        list(core_records(data, "f"))
+
+
+@pytest.fixture(scope="module")
+def object_bytes(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """An object with something of everything, without DWARF."""
+    folder = tmp_path_factory.mktemp("object")
+    source = """
+    extern struct task *get_task(int pid) SEC(".ksyms");
+    struct ops { int (*start)(struct task *, int); } CORE;
+    SEC("tp_btf/switch") int prog(struct far *ctx) { return get_task(ctx->z) != 0; }
+    SEC(".struct_ops") struct ops my_ops;
+    struct { int (*type)[1]; struct far *value; } map SEC(".maps");
+    """
+    path = compile_bpf(folder, source)
+    subprocess.run([tool("llvm-strip"), "-g", path], check=True)
+    return path.read_bytes()
+
+
+@settings(max_examples=300, deadline=None)
+@given(data=st.data())
+def test_a_damaged_object_is_an_error_or_used_as_it_is(
+    object_bytes: bytes, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    kernel = BtfMaker()
+    kernel.struct("far", 4, [("z", kernel.integer("int"), 0)])
+    damaged = bytearray(object_bytes)
+    for _ in range(data.draw(st.integers(1, 4))):
+        damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+    path = tmp_path_factory.getbasetemp() / "damaged.o"
+    path.write_bytes(damaged)
+    needs = Needs()
+    complaint = None
+    try:
+        needs.add(str(path))
+    except btfstep.BtfstepError as error:
+        complaint = str(error)
+    if complaint is not None:
+        assert str(path) in complaint
+        return
+    assert stamp(uses(needs, BtfReader(kernel.data()))).startswith(b"# btfstep uses 1\n")
+
+
+def test_a_kernel_of_types_without_end(tmp_path: Path) -> None:
+    kernel = BtfMaker()
+    kernel.struct("task", 8, [("p", kernel.next_id + 1, 0)])
+    kernel.ptr(kernel.next_id)
+    (tmp_path / "kernel").write_bytes(kernel.data())
+    program = compile_bpf(tmp_path, FIELD)
+    assert "kernel: type [2]: reference cycle" in run(program, "--vmlinux", tmp_path / "kernel", status=1)
+    # Each holds the one before it twice; all are looked at once.
+    kernel = BtfMaker()
+    inner = kernel.integer("int")
+    for _ in range(200):
+        inner = kernel.struct("", 8, [("a", inner, 0), ("b", inner, 32)])
+    kernel.struct("task", 8, [("in", inner, 0)])
+    (tmp_path / "kernel").write_bytes(kernel.data())
+    assert names(program, "--vmlinux", tmp_path / "kernel") == {"struct task"}
+
+
+def test_digests_are_those_of_this_version_of_stamps(tmp_path: Path) -> None:
+    # If this fails for a good reason, the number in the first line of stamps has to change.
+    kernel = BtfMaker()
+    state = kernel.enum("state", [("RUNNING", 7)])
+    kernel.struct("task", 8, [("pid", kernel.integer("int"), 0), ("state", state, 32, 3)])
+    (tmp_path / "kernel").write_bytes(kernel.data())
+    run(compile_bpf(tmp_path, FIELD), "--vmlinux", tmp_path / "kernel", "--stamp", tmp_path / "stamp")
+    assert (tmp_path / "stamp").read_text() == (
+        "# btfstep uses 1\nenum state 4a7fb2f0b5c097e6\nint int d08846e96cdb0360\nstruct task dd3e96dd7ab52f39\n"
+    )
+
+
+def test_names_that_are_no_text(tmp_path: Path) -> None:
+    kernel = BtfMaker()
+    kernel.struct("task", 4, [("in", kernel.struct("a\nb \udcff", 4), 0)])
+    (tmp_path / "kernel").write_bytes(kernel.data())
+    program = compile_bpf(tmp_path, FIELD)
+    run(program, "--vmlinux", tmp_path / "kernel", "--stamp", tmp_path / "stamp")
+    lines = (tmp_path / "stamp").read_text().splitlines()
+    assert [line.rpartition(" ")[0] for line in lines[1:]] == ["struct a\\nb \\udcff", "struct task"]
+
+
+def test_every_type_that_libbpf_would_need_is_used(kernel: Path, tmp_path: Path, bpftool: str) -> None:
+    source = """
+    struct task___old { int pid; struct far *far; } CORE;
+    SEC("raw_tp/x") int prog(unsigned long long *ctx) {
+        struct task *task = (void *)ctx[0];
+        return task->in.x + task->far->z + ((struct task___old *)task)->far->z
+             + __builtin_preserve_enum_value(*(enum state *)RUNNING, 1)
+             + __builtin_preserve_type_info(*(struct other *)0, 0);
+    }"""
+    program = compile_bpf(tmp_path, source)
+    subprocess.run([bpftool, "gen", "min_core_btf", kernel, tmp_path / "min", program], check=True)
+    needed = {
+        f"{entry.kind} {entry.name}"
+        for entry in btfstep.open_btf(tmp_path / "min")
+        if entry.name and entry.kind in ("struct", "union", "enum") and (entry.members or entry.enumerators)
+    }
+    assert needed
+    assert needed <= names(program, "--vmlinux", kernel)
+
+
 def test_help_names_every_option() -> None:
     text = run("--help")
-    for option in ("--vmlinux", "--stamp", "--base", "--type", "--all", "--missing-ok", "--format", "--depfile"):
+    for option in (
+        "--vmlinux",
+        "--stamp",
+        "--base",
+        "--type",
+        "--all",
+        "--core",
+        "--missing-ok",
+        "--format",
+        "--depfile",
+    ):
         assert option in text

@@ -67,8 +67,10 @@ class Needs:
         self.by_name: dict[tuple[str, bytes], str] = {}
         self.constants: dict[str, set[bytes]] = {}
 
-    def add(self, path: str, *, everything: bool = False) -> None:
-        """Add those of the BPF object at `path`; of all types that it defines, if `everything`.
+    def add(self, path: str, *, everything: bool | None = None) -> None:
+        """Add those of the BPF object at `path`.
+
+        `everything`: all types that it defines; None for that if it has no CO-RE records.
 
         Raises FormatError if it has no BTF, or what it has is malformed, EncodeError if BTF cannot express its DWARF,
         BtfstepError if it cannot be read.
@@ -85,7 +87,7 @@ class Needs:
         self._add_programs(programs)
         self._add_symbols(btf)
         debug = _dwarf(path) if dwarf else None
-        if everything or not recorded:
+        if everything or (everything is None and not recorded):
             self._add_types(btf, range(1, len(btf)), "defined")
             if debug is not None:
                 self._add_types(debug, range(1, len(debug)), "defined")

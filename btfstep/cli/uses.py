@@ -23,9 +23,10 @@ SOURCES = option(
     "sources", metavar="DEPFILE", help="count what the files that DEPFILE lists name, and no other constants"
 )
 ALL = option("all", help="count every type that PROG defines, as if it had no CO-RE records")
+CORE = option("core", help="count fields by CO-RE records only, even if PROG has none of these")
 MISSING = option("missing-ok", help="a PROG that is not there (yet) uses nothing, and leaves the stamp as it is")
 FORMAT = option("format", "f", "FORMAT", "of the list: text (the default) or json")
-OPTIONS = (VMLINUX, STAMP, BASE, SOURCES, TYPE, ALL, MISSING, FORMAT, DEPFILE, EXPLAIN, JOBS, FEATURES, HELP)
+OPTIONS = (VMLINUX, STAMP, BASE, SOURCES, TYPE, ALL, CORE, MISSING, FORMAT, DEPFILE, EXPLAIN, JOBS, FEATURES, HELP)
 USAGE = "btfstep uses PROG.bpf.o... [--vmlinux INPUT] [--stamp FILE] [OPTION...]"
 ABOUT = """\
 Lists what the BPF objects use of the kernel's BTF: the types of their CO-RE records and externs, what they attach to,
@@ -44,7 +45,8 @@ def run(argv: Sequence[str]) -> int:
     depfile: str | None = None
     form: str | None = None
     about: Callable[[bytes, bytes], str] | None = None
-    everything = missing_ok = False
+    everything: bool | None = None
+    missing_ok = False
     for argument in arguments(argv, OPTIONS):
         value = argument.value or ""
         if argument.option is None:
@@ -71,8 +73,10 @@ def run(argv: Sequence[str]) -> int:
             sources.append(value)
         elif argument.option is TYPE:
             names += value.split(",")
-        elif argument.option is ALL:
-            everything = True
+        elif argument.option in (ALL, CORE):
+            if everything not in (None, argument.option is ALL):
+                raise UsageError("--all and --core exclude each other")
+            everything = argument.option is ALL
         elif argument.option is MISSING:
             missing_ok = True
     if not programs:
@@ -106,7 +110,7 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _uses(
-    programs: Iterable[str], source: Input, sources: list[str], names: Iterable[str], everything: bool
+    programs: Iterable[str], source: Input, sources: list[str], names: Iterable[str], everything: bool | None
 ) -> list[Use]:
     from btfstep.bpf.needs import Needs
     from btfstep.bpf.uses import uses
