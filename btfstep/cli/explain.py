@@ -47,8 +47,8 @@ class Explainer:
         if not written:
             return f"{name}: not written: it holds the same already"
         if self._old is None:
-            there = not self._regular and os.path.exists(self._path) and not os.path.isfile(self._path)
-            return f"{name}: written: {'it is no regular file' if there else 'there was none'}"
+            what = "what it held cannot be read" if self._regular else "there was none"
+            return f"{name}: written: {what if os.path.isfile(self._path) else 'it is no regular file'}"
         return f"{name}: written: {self._about(self._old, data)}"
 
 
