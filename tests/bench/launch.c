@@ -6,17 +6,24 @@
  * that of the command, so whoever measures has to be smaller than all that is
  * measured. A Python is not: bpftool takes 5 MB.
  *
- * Writes "SECONDS KIBIBYTES STATUS" to the open descriptor FD: wall time, peak
- * resident memory of the command or of its largest descendant, and its exit
- * status (a negative signal number if it was killed).
+ * Writes "SECONDS KIBIBYTES STATUS PROCESSOR" to the open descriptor FD: wall
+ * time, peak resident memory of the command or of its largest descendant, its
+ * exit status (a negative signal number if it was killed), and the processor
+ * seconds of all its threads and descendants.
  */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+static double seconds(struct timeval time)
+{
+	return time.tv_sec + time.tv_usec / 1e6;
+}
 
 static double now(void)
 {
@@ -48,7 +55,8 @@ int main(int argc, char **argv)
 		perror("launch");
 		return 1;
 	}
-	dprintf(report, "%.6f %ld %d", now() - start, usage.ru_maxrss,
-		WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status));
+	dprintf(report, "%.6f %ld %d %.6f", now() - start, usage.ru_maxrss,
+		WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status),
+		seconds(usage.ru_utime) + seconds(usage.ru_stime));
 	return 0;
 }

@@ -25,10 +25,18 @@ class BenchError(Exception):
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a command: seconds of wall time, the peak of its resident memory in bytes, what it said."""
+    """One run of a command.
+
+    Attributes:
+        seconds: wall time.
+        memory: the peak of its resident memory, in bytes.
+        processor: seconds of processor time, of all threads and descendants.
+        said: what it printed.
+    """
 
     seconds: float
     memory: int
+    processor: float = 0.0
     said: str = ""
 
 
@@ -112,7 +120,7 @@ def run(command: Sequence[Argument], stdout: Path | None = None) -> Run:
     status = int(told[2]) if told else done.returncode
     if status:
         raise BenchError(f"{' '.join(map(str, command[:4]))} ...: ended with {status}: {said[-300:]}")
-    return Run(float(told[0]), int(told[1]) << 10, said)
+    return Run(float(told[0]), int(told[1]) << 10, float(told[3]), said)
 
 
 def alternate(contenders: Sequence[Contender], runs: int) -> list[Measured]:

@@ -7,7 +7,8 @@ comes before and after has one thread. So, with T threads,
     time = rest + max((decode + merge) / T, merge)
 
 It leaves out what no stage shows: that processors share caches, memory and
-their clock, and that the first unit is decoded before any is merged.
+their clock, that the first unit is decoded before any is merged, and waiting
+for the disk.
 """
 
 from __future__ import annotations
@@ -36,7 +37,11 @@ STAGES = {
 
 @dataclass(frozen=True)
 class Stages:
-    """Seconds of one run with one thread. `rest`: all that is neither decode nor merge, `headers` and `choose` too."""
+    """Seconds of one run with one thread. `rest`: all that is neither decode nor merge, `headers` and `choose` too.
+
+    Processor time, so that what else the machine does is no part of it; but
+    `headers` and `choose` are by the clock.
+    """
 
     decode: float
     merge: float
@@ -70,7 +75,7 @@ def stages_of(run: Run) -> Stages:
         if not times:
             raise BenchError(f"btfstep -V does not say how long it took to {line}")
         found[name] = sum(map(float, times))
-    return Stages(**found, rest=max(0.0, run.seconds - found["decode"] - found["merge"]))
+    return Stages(**found, rest=max(0.0, run.processor - found["decode"] - found["merge"]))
 
 
 def median(runs: Sequence[Stages]) -> Stages:
@@ -104,12 +109,11 @@ def describe(stages: Stages, measured: dict[int, float]) -> str:
         time = stages.at(threads)
         found = seconds(measured[threads]) if threads in measured else ""
         rows.append((str(threads), seconds(time), f"{stages.at(1) / time:.1f}", found, stages.limit(threads)))
-    other = stages.rest - stages.headers - stages.choose
     return "\n".join(
         [
-            f"Stages with one thread: decode {seconds(stages.decode)}, merge {seconds(stages.merge)}, the rest"
-            f" {seconds(stages.rest)} (read headers and symbols {seconds(stages.headers)}, choose functions and write"
-            f" {seconds(stages.choose)}, start, wait and end {seconds(other)}).\n",
+            f"Processor time with one thread: decode {seconds(stages.decode)}, merge {seconds(stages.merge)}, the rest"
+            f" {seconds(stages.rest)}. By the clock: read headers and symbols {seconds(stages.headers)}, choose"
+            f" functions and write {seconds(stages.choose)}.\n",
             table(("threads", "model", "times as fast as one", "measured", "what takes most of it"), rows),
             f"{stages.useful:.1f} threads keep the merge busy; more than that give nothing, and the time stays at"
             f" {seconds(stages.rest + stages.merge)}.\n",
