@@ -10,11 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import btfstep
 from btfmaker import BtfMaker
 from btfstep.btf.reader import BtfReader
-from btfstep.cli.explain import difference, header_difference, stamp_difference, text_difference
+from btfstep.cli.explain import btf_difference, difference, header_difference, stamp_difference, text_difference
 from btfstep.elf.edit import set_section
 from conftest import Build, tool
 
@@ -235,10 +237,25 @@ def test_the_first_difference_of_texts() -> None:
     assert header_difference(one + two, one + two.replace(b"x", b"y")) == "struct b changed"
     assert header_difference(one, one + two) == "struct b is new"
     assert header_difference(one + two, two) == "struct a is gone"
+    enum, anonymous = b"enum {\n\tRED = 1,\n\tGREEN = 2,\n};\n\n", b"typedef struct {\n\tint x;\n} t;\n\n"
+    assert header_difference(enum, enum.replace(b"2", b"3")) == "enum {RED} changed"
+    assert header_difference(anonymous, anonymous.replace(b"x", b"y")) == "typedef t changed"
     assert header_difference(b"#define X\n\n", b"#define Y\n\n") == "it differs from line 1 on"
     assert stamp_difference(b"# 1\nstruct a 1\nstruct b 1\n", b"# 1\nfunc c 1\nstruct b 2\n") == (
         "struct b changed, and 2 more"
     )
+
+
+@given(
+    old=st.binary(), new=st.binary(), pieces=st.lists(st.sampled_from([b"enum {", b"\n", b"\n\n", b"}", b"#", b" "]))
+)
+def test_whatever_was_there_before_can_be_told_about(old: bytes, new: bytes, pieces: list[bytes]) -> None:
+    old = b"".join(pieces) + old
+    for about in (text_difference, header_difference, stamp_difference):
+        assert about(old, new)
+    maker = BtfMaker()
+    maker.integer("int")
+    assert btf_difference(old, maker.data()) == "what it held cannot be read as BTF"
 
 
 def test_the_same_definitions_with_other_ids() -> None:

@@ -72,9 +72,18 @@ def text_difference(old: bytes, new: bytes) -> str:
 
 def header_difference(old: bytes, new: bytes) -> str:
     """The first definition that differs between two headers, which have blank lines between definitions."""
-    return _blocks(
-        old, new, b"\n\n", lambda block: block.split(b"\n")[0].rstrip(b" {;"), lambda b: b.startswith(_DEFINES)
-    )
+    return _blocks(old, new, b"\n\n", _defined, lambda block: block.startswith(_DEFINES))
+
+
+def _defined(block: bytes) -> bytes:
+    """What a definition in C is of: ``struct s``; ``typedef t`` and ``enum {RED}`` for those of what has no name."""
+    lines = block.split(b"\n")
+    first = lines[0].rstrip(b" {;")
+    if first == b"enum" and len(lines) > 1:
+        return b"enum {" + lines[1].strip().partition(b" ")[0].rstrip(b",") + b"}"
+    if first.startswith(b"typedef ") and len(lines) > 1:
+        return b"typedef " + lines[-1].strip(b"} ;")
+    return first
 
 
 def stamp_difference(old: bytes, new: bytes) -> str:
