@@ -22,6 +22,7 @@ from btfstep.cli.options import ALL, ELSEWHERE
 from btfstep.cli.pahole import parse
 from btfstep.encode.jobs import MAX_JOBS, available_processors, cgroup_limit, parse_jobs
 from conftest import Build, tool
+from tokens import usual_signals
 
 EX_USAGE = 64
 
@@ -329,7 +330,12 @@ class TestProcess:
             "pahole.run = run\nfrom btfstep.cli import main\nsys.exit(main(['-J', 'x']))\n"
         )
         child = subprocess.Popen(
-            [sys.executable, "-c", code], cwd=HERE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [sys.executable, "-c", code],
+            cwd=HERE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=usual_signals,
         )
         assert child.stdout is not None
         assert child.stdout.readline() == "running\n"

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from btfstep import OrderedPipeline
+from tokens import usual_signals
 
 JOBS = [1, 2, 3, 8]
 delays = st.lists(st.sampled_from([0.0, 0.0, 0.0002, 0.002]), max_size=24)
@@ -379,7 +380,11 @@ except KeyboardInterrupt:
 @pytest.mark.parametrize("jobs", JOBS)
 def test_ctrl_c_ends_it_at_once_with_no_thread_left(jobs: int) -> None:
     child = subprocess.Popen(
-        [sys.executable, "-c", INTERRUPTED, str(jobs)], cwd=Path(__file__).parent, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", INTERRUPTED, str(jobs)],
+        cwd=Path(__file__).parent,
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=usual_signals,
     )
     assert child.stdout is not None
     assert child.stdout.readline() == "working\n"
