@@ -1270,7 +1270,7 @@ cdef class TypeGraph:
             return 0
         if self.ref_of[node] == IN_PROGRESS:
             return fail(
-                &self.fault, "types that refer to each other in a circle, without a struct between", SEC_INFO, 0
+                &self.fault, "types that refer to each other in a circle, without a struct between", -1, 0
             )
         if self.ref_of[node]:
             return 0

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import os
-import stat
 
 from btfstep.btf.reader import BtfReader
 from btfstep.elf.constants import ELFMAG, SHT_NOBITS
 from btfstep.elf.image import ElfImage
 from btfstep.errors import BtfstepError, FormatError
+from btfstep.files import open_regular, read_regular
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,22 +77,8 @@ def _section(image: ElfImage, name: str) -> memoryview | None:
     return image.contents(section)
 
 
-def _open(path: str) -> int:
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except OSError as error:
-        raise BtfstepError(error.strerror or str(error), path=path) from None
-    except ValueError as error:  # a null byte in the name
-        raise BtfstepError(str(error), path=path) from None
-    mode = os.fstat(fd).st_mode
-    if not stat.S_ISREG(mode):
-        os.close(fd)
-        raise FormatError("is a directory" if stat.S_ISDIR(mode) else "is not a regular file", path=path)
-    return fd
-
-
 def _start_of(path: str) -> bytes:
-    fd = _open(path)
+    fd = open_regular(path)
     try:
         return os.read(fd, 4)
     except OSError as error:
@@ -103,11 +89,7 @@ def _start_of(path: str) -> bytes:
 
 def _read(path: str) -> bytes:
     """The whole file. Those of the kernel cannot be mapped on all versions of it."""
-    fd = _open(path)
-    try:
-        with open(fd, "rb", buffering=0) as file:
-            if os.fstat(fd).st_size >= _SIZE_MAX:
-                raise FormatError("BTF of 4 GiB or more", path=path)
-            return file.readall()
-    except OSError as error:
-        raise BtfstepError(f"cannot read: {error.strerror}", path=path) from None
+    data = read_regular(path, _SIZE_MAX)
+    if len(data) == _SIZE_MAX:
+        raise FormatError("BTF of 4 GiB or more", path=path)
+    return data

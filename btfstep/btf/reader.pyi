@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
+from collections.abc import Iterable
+
 KINDS: tuple[str, ...]
 """The names of kinds, by number; 0 stands for those that are not known."""
 
@@ -55,6 +57,11 @@ class BtfReader:
         """The string at an offset. Raises IndexError if there is none."""
     def find(self, name: bytes) -> list[int]:
         """The ids of all types of this name, in order."""
+    def find_all(self, names: Iterable[bytes]) -> dict[bytes, list[int]]:
+        """The ids of all types of each of these names, in order.
+
+        Raises FormatError if names overlap so much that it would take forever to look at them.
+        """
     def kind(self, id: int) -> int:
         """The number of a type's kind. Raises IndexError if there is no such type."""
     def record(self, id: int) -> tuple[int, int, int, bool, int, tuple[int, ...]]:

@@ -11,6 +11,9 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, strcmp
 
+cdef extern from "<string.h>" nogil:
+    size_t strnlen(const char *text, size_t most)
+
 from btfstep.btf.constants cimport (
     BTF_KIND_ARRAY,
     BTF_KIND_CONST,
@@ -108,6 +111,29 @@ cdef class BtfReader:
         cdef const char *wanted = name
         cdef uint32_t id
         return [id for id in range(1, self.total) if strcmp(self.string(self.types[id][0]), wanted) == 0]
+
+    def find_all(self, names):
+        """The ids of all types of each of these names, in order: ``{name: [id, ...]}``.
+
+        Raises FormatError if names of types overlap so much that it would take forever to look at them.
+        """
+        cdef uint64_t work = (<uint64_t>1 << 30) + self.text_end
+        cdef size_t longest = max(map(len, names), default=0)
+        cdef size_t length
+        cdef const char *text
+        cdef uint32_t id
+        found = {name: [] for name in names}
+        for id in range(1, self.total):
+            text = self.string(self.types[id][0])
+            length = strnlen(text, longest + 1)
+            if length > work:
+                raise self.error("names of types overlap too much")
+            work -= length
+            if length <= longest:
+                ids = found.get(text[:length])
+                if ids is not None:
+                    ids.append(id)
+        return found
 
     def kind(self, id):
         """The number of a type's kind. Raises IndexError if there is no such type."""

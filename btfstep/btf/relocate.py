@@ -40,6 +40,9 @@ ELEMENTS = {
     DATASEC: (3, -1, 0),
 }
 CHAIN_MAX = 1024
+# A base has a few types of a name; what has more is made to take forever.
+COMPARISONS_MAX = 1 << 20
+TEXT_MAX = 1 << 24
 
 
 def relocate(split: BtfReader, base: BtfReader) -> BtfReader:
@@ -100,18 +103,27 @@ def relocate(split: BtfReader, base: BtfReader) -> BtfReader:
 def _match(split: BtfReader, distilled: BtfReader, base: BtfReader) -> tuple[dict[int, int], dict[int, int]]:
     """Find the types of the distilled base in `base`: from id to id, and from string offset to string offset."""
     wanted: dict[bytes, list[int]] = {}
+    text = 0
     for type_id in range(1, len(distilled)):
         name_off, kind, *_ = distilled.record(type_id)
         if kind not in DISTILLED or not name_off:
             raise _error(distilled, f"type [{type_id}]: not a named type of a kind that a distilled base has")
-        wanted.setdefault(distilled.name(type_id), []).append(type_id)
+        name = distilled.name(type_id)
+        text += len(name)
+        if text > TEXT_MAX + distilled.text_size:
+            raise _error(distilled, "names of types overlap too much")
+        wanted.setdefault(name, []).append(type_id)
     embedded = _embedded(split, distilled)
 
-    candidates: dict[bytes, list[int]] = {name: base.find(name) for name in wanted}
+    candidates = base.find_all(wanted)
     ids: dict[int, int] = {}
     names: dict[int, int] = {}
+    comparisons = 0
     for name, distilled_ids in wanted.items():
         records = [(type_id, base.record(type_id)) for type_id in candidates[name]]
+        comparisons += len(records) * len(distilled_ids)
+        if comparisons > COMPARISONS_MAX:
+            raise _error(distilled, "too many types of the same names")
         composites = sum(record[1] in (STRUCT, UNION) for _, record in records)
         for distilled_id in distilled_ids:
             old = distilled.record(distilled_id)
@@ -126,8 +138,8 @@ def _match(split: BtfReader, distilled: BtfReader, base: BtfReader) -> tuple[dic
                 problem = (
                     "is not in the base" if not fits else f"could be any of types {[type_id for type_id, _ in fits]}"
                 )
-                text = name.decode("utf-8", "surrogateescape")
-                raise _error(distilled, f"type [{distilled_id}]: {KINDS[old[1]]} {text} {problem}")
+                shown = name.decode("utf-8", "surrogateescape")
+                raise _error(distilled, f"type [{distilled_id}]: {KINDS[old[1]]} {shown} {problem}")
             ids[distilled_id] = fits[0][0]
             names[old[0]] = fits[0][1][0]
     return ids, names
@@ -158,24 +170,28 @@ def _fits(old: Type, new: Type, *, same_size: bool, embedded: bool) -> bool:
 def _embedded(split: BtfReader, distilled: BtfReader) -> set[int]:
     """The types of the distilled base whose size counts, because a struct of the module embeds them."""
     found = set()
+    ends: dict[int, int] = {}  # where the references from a type lead, if that was found out
     for type_id in range(len(distilled), len(split)):
         _, kind, _, _, _, rest = split.record(type_id)
         if kind not in (STRUCT, UNION):
             continue
         for member in rest[1::3]:
             target = member
-            for _ in range(CHAIN_MAX):
+            path: list[int] = []
+            while target not in ends:
                 _, kind, _, _, next_target, target_rest = split.record(target)
-                if kind == ARRAY:
-                    target = target_rest[0]
-                elif kind in EMBEDDING:
-                    target = next_target
-                else:
+                if kind != ARRAY and kind not in EMBEDDING:
+                    ends[target] = target
+                    if kind in (STRUCT, UNION) and target < len(distilled):
+                        found.add(target)
                     break
-            else:
-                raise _error(split, f"type [{type_id}]: reference cycle, or more than {CHAIN_MAX} references in a row")
-            if kind in (STRUCT, UNION) and target < len(distilled):
-                found.add(target)
+                if len(path) == CHAIN_MAX:
+                    raise _error(
+                        split, f"type [{type_id}]: reference cycle, or more than {CHAIN_MAX} references in a row"
+                    )
+                path.append(target)
+                target = target_rest[0] if kind == ARRAY else next_target
+            ends.update(dict.fromkeys(path, ends[target]))
     return found
 
 

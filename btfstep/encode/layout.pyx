@@ -33,7 +33,7 @@ cdef uint64_t size_of(UnitEncoder e, uint32_t id) noexcept nogil:
     cdef const Type *t
     cdef unsigned int kind
     cdef uint64_t count = 1
-    for _ in range(1000):
+    for _ in range(100):
         if id == 0:
             return 0
         t = &e.record.types[id]
@@ -59,7 +59,7 @@ cdef uint64_t size_of(UnitEncoder e, uint32_t id) noexcept nogil:
 cdef uint32_t strip(UnitEncoder e, uint32_t id) noexcept nogil:
     """Behind typedefs and qualifiers."""
     cdef unsigned int kind
-    for _ in range(1000):
+    for _ in range(100):
         if id == 0:
             return 0
         kind = info_kind(e.record.types[id].info)

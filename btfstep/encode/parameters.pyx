@@ -47,7 +47,7 @@ cdef uint32_t byte_size(UnitEncoder e, uint32_t id) noexcept nogil:
     """DW_AT_byte_size of the first type that has one, from `id` on along DW_AT_type."""
     cdef const Type *t
     cdef unsigned int kind
-    for _ in range(1000):
+    for _ in range(100):
         if id == 0:
             return 0
         t = &e.record.types[id]
@@ -90,7 +90,7 @@ cdef uint32_t note_member(UnitEncoder e, FormalParameter *p, uint32_t type_id) n
         while not p.second_pieces >> offset & 1:
             offset += 1
         offset += e.context.machine.address_size
-    for _ in range(1000):
+    for _ in range(100):
         if type_id == 0:
             return 0
         t = &e.record.types[type_id]
@@ -267,7 +267,7 @@ cdef void count_registers(UnitEncoder e, Function *f, const Machine *m) noexcept
 cdef bint is_struct(UnitEncoder e, uint32_t id) noexcept nogil:
     """Whether typedefs and const lead to a struct."""
     cdef unsigned int kind
-    for _ in range(1000):
+    for _ in range(100):
         if id == 0:
             return False
         kind = info_kind(e.record.types[id].info)

@@ -1589,7 +1589,7 @@ cdef class UnitEncoder:
         """Bytes of the integer or enumeration behind typedefs and qualifiers; 0: another type."""
         cdef Record *r = self.record
         cdef unsigned int kind
-        for _ in range(1000):
+        for _ in range(100):
             kind = info_kind(r.types[id].info) if id else 0
             if (
                 kind == BTF_KIND_TYPEDEF or kind == BTF_KIND_CONST or kind == BTF_KIND_VOLATILE
