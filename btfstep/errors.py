@@ -46,6 +46,11 @@ class BtfstepError(Exception):
         return printable(": ".join([*place, self.message]))
 
 
+def of_system(error: OSError | ValueError, path: str) -> BtfstepError:
+    """What the system says of the file `path`. ValueError: what Python says of a null byte in the name."""
+    return BtfstepError(getattr(error, "strerror", None) or str(error), path=path)
+
+
 class FormatError(BtfstepError):
     """The input is truncated, malformed, or of a kind that is not supported."""
 

@@ -67,7 +67,10 @@ def remember(path: str, key: bytes, sections: Mapping[str, bytes], notes: bytes 
     if _HEAD + len(rest) > _SIZE_MAX:
         return False
     try:
-        write_if_changed(record_path(path), _MAGIC + _checksum(key, rest) + key + rest)
+        target = record_path(path)
+        if os.path.lexists(target) and not stat.S_ISREG(os.lstat(target).st_mode):
+            return False  # who reads a FIFO, and what a symbolic link names, has nothing to do with this
+        write_if_changed(target, _MAGIC + _checksum(key, rest) + key + rest)
     except (BtfstepError, OSError):
         return False  # a directory that is read-only, a name that would be too long, ...
     return True

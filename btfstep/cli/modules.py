@@ -13,6 +13,7 @@ from btfstep.cli import warn
 from btfstep.cli.getopt import CommandLineError
 from btfstep.cli.pahole import Command, encode_one, parse
 from btfstep.errors import BtfstepError, UsageError, printable
+from btfstep.files import read_regular
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -106,21 +107,28 @@ def module_paths(files: Iterable[str]) -> list[str]:
     (trees before 5.19 name the module itself). Raises BtfstepError for a list
     that cannot be read.
     """
-    paths: dict[str, str] = {}  # a module that two threads change at once would be lost
+    paths: dict[object, str] = {}  # a module that two threads change at once would be lost
     for file in files:
         for path in _read_list(file[1:]) if file.startswith("@") else [file]:
-            paths.setdefault(os.path.realpath(path) if "\0" not in path else path, path)
+            paths.setdefault(_identity(path), path)
     return list(paths.values())
 
 
-def _read_list(path: str) -> list[str]:
+def _identity(path: str) -> object:
+    """What is the same for all names of one file."""
     try:
-        with open(path, "rb") as file:
-            data = file.read(_LIST_MAX + 1)
-    except OSError as error:
-        raise BtfstepError(error.strerror or str(error), path=path) from None
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return path  # it will be complained about
+    return status.st_dev, status.st_ino
+
+
+def _read_list(path: str) -> list[str]:
+    data = read_regular(path, _LIST_MAX + 1)
     if len(data) > _LIST_MAX:
         raise BtfstepError("is too long for a list of modules", path=path)
+    if b"\0" in data:
+        raise BtfstepError("is no list of modules, which is text", path=path)
     names = [os.fsdecode(line.rstrip(b"\r")) for line in data.split(b"\n") if line.strip()]
     return [name[:-2] + ".ko" if name.endswith(".o") else name for name in names]
 

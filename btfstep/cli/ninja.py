@@ -8,7 +8,7 @@ import sys
 
 from btfstep.cli.getopt import CommandLineError, option, scan
 from btfstep.cli.inputs import EXPLAIN, HELP, help_text, write
-from btfstep.errors import BtfstepError, UsageError
+from btfstep.errors import UsageError, of_system
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def _shipped_rules() -> bytes:
         with open(path, "rb") as file:
             return file.read()
     except OSError as error:
-        raise BtfstepError(error.strerror or str(error), path=path) from None
+        raise of_system(error, path) from None
 
 
 def _shell(text: str) -> str:

@@ -21,7 +21,7 @@ import errno
 import os
 
 from ..build.interrupt import atomic, forget, undo_if_interrupted
-from ..errors import BtfstepError, FormatError
+from ..errors import BtfstepError, FormatError, of_system
 from .constants import (
     SHF_ALLOC,
     SHF_COMPRESSED,
@@ -112,10 +112,8 @@ def _open(path: str) -> tuple[int, OSError | None]:
             if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ETXTBSY):
                 raise
             return os.open(path, os.O_RDONLY | flags), error
-    except OSError as error:
-        raise BtfstepError(error.strerror or str(error), path=path) from None
-    except ValueError as error:  # a null byte in the name
-        raise BtfstepError(str(error), path=path) from None
+    except (OSError, ValueError) as error:
+        raise of_system(error, path) from None
 
 
 def _holds(image: ElfImage, name: str, contents: memoryview | None) -> bool:

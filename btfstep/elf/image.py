@@ -15,6 +15,7 @@ import stat
 from struct import Struct
 
 from ..errors import BtfstepError, FormatError
+from ..files import open_file
 from .constants import (
     EI_CLASS,
     EI_DATA,
@@ -145,12 +146,7 @@ class ElfImage:
         be opened. Opening never waits, not even for a FIFO.
         """
         path = os.fspath(path)
-        try:
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        except OSError as error:
-            raise BtfstepError(error.strerror or str(error), path=path) from None
-        except ValueError as error:
-            raise BtfstepError(str(error), path=path) from None
+        fd = open_file(path)
         try:
             return cls(path, fd)
         finally:

@@ -16,7 +16,8 @@ from btfstep.elf.constants import ELFMAG
 from btfstep.elf.image import ElfImage
 from btfstep.encode.api import encode_file
 from btfstep.encode.known import notes, parts_of, result_key, result_parts
-from btfstep.errors import BtfstepError, FormatError, UsageError
+from btfstep.errors import BtfstepError, FormatError, UsageError, of_system
+from btfstep.files import open_file, read_regular
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class Base:
         try:
             status = os.stat(self.path)
         except OSError as error:
-            raise BtfstepError(error.strerror or str(error), path=self.path) from None
+            raise of_system(error, self.path) from None
         return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
@@ -88,13 +89,8 @@ def read_btf(path: str) -> list[bytes]:
 
     Raises FormatError if an ELF file has none, BtfstepError if it cannot be read.
     """
-    try:
-        with open(path, "rb", buffering=0, opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
-            if file.read(4) != ELFMAG:
-                file.seek(0)
-                return [file.read(1 << 32)]
-    except OSError as error:
-        raise BtfstepError(error.strerror or str(error), path=path) from None
+    if read_regular(path, 4) != ELFMAG:
+        return [read_regular(path)]
     with ElfImage.open(path) as image:
         sections = [image.section(name) for name in (".BTF", ".BTF.base")]
         if sections[0] is None:
@@ -150,6 +146,8 @@ def encode_module(
             pass  # encoding says better what is wrong
     if parts:
         known = recall(path, result_key(parts))
+        if known is not None and known.keys() != ({".BTF", ".BTF.base"} if distill else {".BTF"}):
+            known = None  # it has the right checksum, but we never wrote that
         if history is not None:
             _look_back(history, path, parts, known is not None)
         if known is not None:
@@ -221,16 +219,13 @@ def refuse_signed(path: str) -> None:
 
     Raises BtfstepError if the file cannot be read.
     """
+    fd = open_file(path)
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        try:
-            at = os.fstat(fd).st_size - len(SIGNATURE_MAGIC)
-            signed = at > 0 and os.pread(fd, len(SIGNATURE_MAGIC), at) == SIGNATURE_MAGIC
-        finally:
-            os.close(fd)
+        at = os.fstat(fd).st_size - len(SIGNATURE_MAGIC)
+        signed = at > 0 and os.pread(fd, len(SIGNATURE_MAGIC), at) == SIGNATURE_MAGIC
     except OSError as error:
-        raise BtfstepError(error.strerror or str(error), path=path) from None
-    except ValueError as error:  # a null byte in the name
-        raise BtfstepError(str(error), path=path) from None
+        raise of_system(error, path) from None
+    finally:
+        os.close(fd)
     if signed:
         raise UsageError("is signed, and BTF would break the signature; encode first, then sign", path=path)
