@@ -30,10 +30,27 @@ def open_regular(path: str) -> int:
     raise FormatError("is a directory" if stat.S_ISDIR(mode) else "is not a regular file", path=path)
 
 
-def read_regular(path: str, limit: int = -1) -> bytes:
-    """The contents of a regular file, at most `limit` bytes of it. Raises BtfstepError."""
+def read_regular(path: str, most: int, too_large: str) -> bytes:
+    """The contents of a regular file. Raises FormatError, with this message, for more than `most` bytes.
+
+    Also raises BtfstepError if it cannot be read.
+    """
     try:
-        with open(open_regular(path), "rb") as file:
-            return file.read(limit)
+        with open(open_regular(path), "rb", buffering=0) as file:
+            if os.fstat(file.fileno()).st_size > most:
+                raise FormatError(too_large, path=path)
+            # What that says is not asked for at once: the kernel's own files may say anything.
+            return file.readall()
     except OSError as error:
         raise BtfstepError(f"cannot read: {error.strerror}", path=path) from None
+
+
+def start_of(path: str) -> bytes:
+    """The first four bytes of a regular file, which tell most formats. Raises BtfstepError."""
+    fd = open_regular(path)
+    try:
+        return os.read(fd, 4)
+    except OSError as error:
+        raise BtfstepError(f"cannot read: {error.strerror}", path=path) from None
+    finally:
+        os.close(fd)

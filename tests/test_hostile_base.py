@@ -117,6 +117,13 @@ def test_a_base_with_references_in_a_circle(
     withstand("dump", tmp_path / "base", "--format", "c")
 
 
+def test_a_good_base_takes_little_memory(module: Path, tmp_path: Path, withstand: Callable[..., str | None]) -> None:
+    (tmp_path / "base").write_bytes(everything().data())
+    options = (f"--btf_base={tmp_path / 'base'}", f"--btf_encode_detached={tmp_path / 'out'}")
+    assert withstand("-J", *options, module) is None
+    assert withstand("dump", tmp_path / "base") is None
+
+
 def overlapping(kind: str, count: int = 30_000) -> BtfMaker:
     """Types whose names are ends of one string: text without end, if each were taken for itself."""
     maker = BtfMaker()

@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-import os
-
 from btfstep.btf.reader import BtfReader
 from btfstep.elf.constants import ELFMAG, SHT_NOBITS
 from btfstep.elf.image import ElfImage
-from btfstep.errors import BtfstepError, FormatError
-from btfstep.files import open_regular, read_regular
+from btfstep.errors import FormatError
+from btfstep.files import read_regular, start_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +15,7 @@ if TYPE_CHECKING:
 
 RUNNING_KERNEL = "/sys/kernel/btf/vmlinux"
 _MAGICS = (b"\x9f\xeb", b"\xeb\x9f")
-_SIZE_MAX = 1 << 32
+_SIZE_MAX = (1 << 32) - 1
 
 
 def load(path: str, base: BtfReader | None = None, *, encode: Callable[[str], bytes] | None = None) -> BtfReader:
@@ -31,7 +29,7 @@ def load(path: str, base: BtfReader | None = None, *, encode: Callable[[str], by
     Raises FormatError if there is no BTF or it is malformed, BtfstepError if
     the file cannot be read, and whatever `encode` raises.
     """
-    start = _start_of(path)
+    start = start_of(path)
     if start.startswith(ELFMAG):
         with ElfImage.open(path) as image:
             return _from_elf(image, base, encode)
@@ -42,7 +40,7 @@ def load(path: str, base: BtfReader | None = None, *, encode: Callable[[str], by
 
 def load_binary(path: str) -> bytes:
     """The bytes of a file of raw BTF, or of an ELF file's ``.BTF`` section, unchecked. Raises as `load`."""
-    if not _start_of(path).startswith(ELFMAG):
+    if not start_of(path).startswith(ELFMAG):
         return _read(path)
     with ElfImage.open(path) as image:
         data = _section(image, ".BTF")
@@ -77,19 +75,6 @@ def _section(image: ElfImage, name: str) -> memoryview | None:
     return image.contents(section)
 
 
-def _start_of(path: str) -> bytes:
-    fd = open_regular(path)
-    try:
-        return os.read(fd, 4)
-    except OSError as error:
-        raise BtfstepError(f"cannot read: {error.strerror}", path=path) from None
-    finally:
-        os.close(fd)
-
-
 def _read(path: str) -> bytes:
     """The whole file. Those of the kernel cannot be mapped on all versions of it."""
-    data = read_regular(path, _SIZE_MAX)
-    if len(data) == _SIZE_MAX:
-        raise FormatError("BTF of 4 GiB or more", path=path)
-    return data
+    return read_regular(path, _SIZE_MAX, "BTF of 4 GiB or more")

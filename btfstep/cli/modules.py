@@ -124,9 +124,7 @@ def _identity(path: str) -> object:
 
 
 def _read_list(path: str) -> list[str]:
-    data = read_regular(path, _LIST_MAX + 1)
-    if len(data) > _LIST_MAX:
-        raise BtfstepError("is too long for a list of modules", path=path)
+    data = read_regular(path, _LIST_MAX, "is too long for a list of modules")
     if b"\0" in data:
         raise BtfstepError("is no list of modules, which is text", path=path)
     names = [os.fsdecode(line.rstrip(b"\r")) for line in data.split(b"\n") if line.strip()]

@@ -17,7 +17,7 @@ from btfstep.elf.image import ElfImage
 from btfstep.encode.api import encode_file
 from btfstep.encode.known import notes, parts_of, result_key, result_parts
 from btfstep.errors import BtfstepError, FormatError, UsageError, of_system
-from btfstep.files import open_file, read_regular
+from btfstep.files import open_file, read_regular, start_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from btfstep.btf.reader import BtfReader
     from btfstep.encode.pipeline import Permits
     from btfstep.encode.settings import EncodeSettings
+
+_BTF_MAX = (1 << 32) - 1
 
 # What the kernel's sign-file ends a signed module with.
 SIGNATURE_MAGIC = b"~Module signature appended~\n"
@@ -89,8 +91,8 @@ def read_btf(path: str) -> list[bytes]:
 
     Raises FormatError if an ELF file has none, BtfstepError if it cannot be read.
     """
-    if read_regular(path, 4) != ELFMAG:
-        return [read_regular(path)]
+    if start_of(path) != ELFMAG:
+        return [read_regular(path, _BTF_MAX, "BTF of 4 GiB or more")]
     with ElfImage.open(path) as image:
         sections = [image.section(name) for name in (".BTF", ".BTF.base")]
         if sections[0] is None:
