@@ -24,7 +24,7 @@ Two things are known only at the end: which struct a forward declaration means,
 and with it which references are equal after all.  `finish` runs pass 3 once
 more over `refs`, in the order in which they were first seen.
 
-Single-threaded, without the GIL.  A type costs about 30 ns; memory is that of
+Single-threaded, without the GIL.  A type costs about 130 ns; memory is that of
 the result, about 60 bytes for a type and 12 for a member.
 """
 

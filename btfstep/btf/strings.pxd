@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """String identity: every distinct string of a run has one small number.
 
-Workers ask for the number of a name a dozen million times a run.  A name in
+Workers ask for the number of a name a few million times a run.  A name in
 .debug_str is found by its offset there, in one load; one of up to three
 letters, which compilers write inline, by its letters; only the first sight of
 a string hashes its bytes, under the lock.
@@ -99,8 +99,7 @@ cdef inline const Text *pool_text(StringPool pool, uint32_t id) noexcept nogil:
 cdef inline uint32_t pool_at(StringPool pool, uint64_t offset) noexcept nogil:
     """The number of the string at `offset` of .debug_str; FAILED when there is none.
 
-    In line, since it is asked for nearly every DIE that is kept: 12 million
-    times in a kernel, of which a hundred thousand are news.
+    In line, since it is asked for whatever a worker has not seen lately.
     """
     cdef uint32_t id
     if offset < pool.by_offset_size:

@@ -2,7 +2,7 @@
 """Turns the DIEs of one compilation unit into a UnitRecord.
 
 One encoder a worker: its arrays are reset and used again from unit to unit.
-`encode` runs without the GIL; a DIE costs about 10 ns, a type about 30.
+`encode_unit` runs without the GIL.  A DIE costs about 50 ns, all told: a kernel's 18 million take a second.
 """
 
 cimport cython
@@ -211,7 +211,7 @@ cdef class UnitEncoder:
     cdef uint32_t *first_mark  # by rel >> MARK_SHIFT: 1 + the first mark there, 0: none
     cdef uint32_t first_marks_cap
     # Names come back within and between units: most are found in 512 KiB,
-    # which stay in the processor's cache, unlike the pool's 18 MB.
+    # which stay in the processor's cache, unlike the pool's table.
     cdef CachedName *cached
     # Nearly all structs of a unit were in an earlier one: the names of their
     # members need no look then, nor do they when the merge drops the struct.
