@@ -136,7 +136,18 @@ def overlapping(kind: str, count: int = 30_000) -> BtfMaker:
 def test_a_base_whose_names_overlap(module: Path, tmp_path: Path, withstand: Callable[..., str | None]) -> None:
     (tmp_path / "base").write_bytes(overlapping("struct").data())
     options = (f"--btf_base={tmp_path / 'base'}", f"--btf_encode_detached={tmp_path / 'out'}", "--no-record")
-    withstand("-J", "--btf_features=all", *options, module)
+    assert "overlap too much" in (withstand("-J", "--btf_features=all", *options, module) or "")
+
+
+@pytest.mark.parametrize("how", ["raw", "c", "json"])
+def test_a_struct_whose_members_names_overlap(tmp_path: Path, withstand: Callable[..., str | None], how: str) -> None:
+    maker = BtfMaker()
+    integer = maker.integer("int")
+    start = maker.string("a" * 1_000_000)
+    words = [word for at in range(60_000) for word in (start + at, integer, at * 32)]
+    maker.add("struct", "s", 240_000, *words, vlen=60_000)
+    (tmp_path / "btf").write_bytes(maker.data())
+    assert "text of more than" in (withstand("dump", tmp_path / "btf", "--format", how) or "")
 
 
 def split_from(distilled: BtfMaker) -> BtfReader:

@@ -307,7 +307,7 @@ cdef class TypeGraph:
             # It shares the slot with another string, is there twice, or is the end of another one.
             name = self.strings.intern(<const uint8_t *>base.text + offset, strlen(base.text + offset))
             if name == FAILED:
-                raise MemoryError
+                raise FormatError("has names that overlap too much, or too many", path=base.path)
         return name
 
     cdef int load_base_refs(self, BtfReader base, const uint32_t *names) except -1:

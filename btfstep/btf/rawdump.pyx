@@ -292,6 +292,8 @@ cdef class RawDumper:
         return 0
 
     cdef int string(self, const char *name, const char *value) noexcept:
+        if self.out.failed:
+            return 0  # names that overlap may come to more than anybody can wait for
         self.field(name)
         if self.as_json:
             self.quote(value)
