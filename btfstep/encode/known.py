@@ -73,7 +73,7 @@ def parts_of(text: bytes) -> dict[str, str]:
 
 
 def file_digests(image: ElfImage, *, kfuncs: bool) -> dict[str, str]:
-    """xxh3_128s of what encoding reads of an ELF file, `kfuncs` if it reads those too.
+    """Digests of what encoding reads of an ELF file, `kfuncs` if it reads those too.
 
     They are the same for a module before and after it gets its BTF, wherever its
     sections lie in the file.  Of ``.BTF_ids``, whose ids are patched later on,
